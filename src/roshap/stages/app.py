@@ -1,0 +1,132 @@
+"""One entry for people, DVC and sweeps: Hydra composes, the schema checks, the stage runs."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.errors import (
+    ConfigCompositionException,
+    HydraException,
+    MissingConfigException,
+    OverrideParseException,
+)
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from roshap.errors import ConfigError, RoshapError
+from roshap.stages.config import suggestion, unknown_key, validate
+from roshap.stages.context import StageContext
+from roshap.stages.workspace import ROOT_VARIABLE, Workspace
+
+log = logging.getLogger(__name__)
+
+
+def run_stage(stage: str, arguments: Sequence[str], workspace: Workspace) -> None:
+    """Compose the configuration from ``arguments`` and run the stage, or sweep it (``-m``).
+
+    Raises
+    ------
+    RoshapError
+        For every mistake of the user's, Hydra's own complaints included.
+    """
+    os.environ[ROOT_VARIABLE] = str(workspace.root)
+    # Hydra would print its own words and exit with 1; this hands the exception over instead
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    failures: list[RoshapError] = []
+    sys.argv = [f"roshap {stage}", f"hydra.job.name={stage}", *arguments]
+    entry = hydra.main(version_base="1.3", config_path=str(workspace.conf), config_name="config")
+    try:
+        entry(_Job(stage, workspace.root, tuple(arguments), failures))()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(explain(error, arguments, workspace)) from error
+    if failures:
+        raise failures[0]
+
+
+class _Job:
+    """What Hydra calls for each composed configuration; picklable, so that launchers ship it."""
+
+    def __init__(
+        self, stage: str, root: Path, arguments: tuple[str, ...], failures: list[RoshapError]
+    ) -> None:
+        self.stage = stage
+        self.root = root
+        self.arguments = arguments
+        self.failures = failures
+
+    def __call__(self, composed: DictConfig) -> Any:
+        hydra_config = HydraConfig.get()
+        try:
+            values = OmegaConf.to_container(composed, resolve=True)
+            assert isinstance(values, dict)
+            config = validate({str(key): value for key, value in values.items()})
+            overrides = [str(item) for item in hydra_config.overrides.task]
+            context = StageContext.make(self.stage, config, Workspace(self.root), overrides)
+            return stage_function(self.stage)(config, context)
+        except RoshapError as error:
+            # in a sweep Hydra itself says which job failed, and the others go on
+            if hydra_config.mode == RunMode.MULTIRUN:
+                raise
+            self.failures.append(error)
+            return None
+
+
+def stage_function(stage: str) -> Callable[..., Any]:
+    """Return the function of a stage; its libraries are imported now, not earlier."""
+    function: Callable[..., Any] = getattr(importlib.import_module(f"roshap.stages.{stage}"), stage)
+    return function
+
+
+def explain(error: Exception, arguments: Sequence[str], workspace: Workspace) -> str:
+    """Say Hydra's or OmegaConf's complaint in one line, with the valid values if there are any."""
+    text = str(error)
+    first = text.strip().splitlines()[0]
+    if isinstance(error, MissingConfigException):
+        return _unknown_option(first, workspace)
+    if isinstance(error, OverrideParseException):
+        bad = getattr(error, "override", None) or next(iter(arguments), "")
+        return f"cannot read the override {bad!r}: write key=value, e.g. bootstrap.runs=50"
+    if isinstance(error, ConfigCompositionException):
+        if first.startswith("Could not override "):
+            key = first.split("'")[1]
+            return _unknown_override(key, workspace)
+        if first.startswith("Ambiguous value"):
+            value = first.split("'")[1]
+            return f"{value}: several values need -m (a sweep), or [a,b] for a list"
+    return " ".join(text.split())
+
+
+def _unknown_option(first: str, workspace: Workspace) -> str:
+    option = first.split("'")[-2]
+    group, _, name = option.rpartition("/")
+    valid = group_options(workspace.conf, group)
+    if not valid:
+        return f"no configuration {option!r} in {workspace.conf}"
+    return f"unknown {group} {name!r}{suggestion(name, valid)}"
+
+
+def _unknown_override(key: str, workspace: Workspace) -> str:
+    groups = [path.name for path in workspace.conf.iterdir() if path.is_dir()]
+    group, _, rest = key.partition(".")
+    if group in {"model", "dataset"} and rest:
+        return (
+            f"unknown key {key!r}: it is not in the {group}'s file in conf/{group}/; "
+            f"+{key}=... adds it"
+        )
+    if "." not in key and key not in groups:
+        return unknown_key(key)
+    return unknown_key(key)
+
+
+def group_options(conf: Path, group: str) -> list[str]:
+    """Return the names that a configuration group offers."""
+    return sorted(path.stem for path in (conf / group).glob("*.yaml")) if group else []

@@ -1,0 +1,141 @@
+"""The checked schema of ``conf/``: an error about a key or a type names what is valid."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from roshap.datasets.spec import DatasetSpec
+from roshap.errors import ConfigError
+from roshap.models.spec import ModelSpec
+from roshap.tracking.spec import TrackSettings
+
+
+class Strict(BaseModel):
+    """A group of values: unknown keys are refused, and nothing changes after the check."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class BootstrapConfig(Strict):
+    """``conf/bootstrap``: how the runs are drawn and what is kept of them."""
+
+    runs: int = Field(ge=2)
+    strategy: Literal["plain", "stratified", "redraw"]
+    min_per_class: int = Field(ge=1)
+    aggregate: Literal["sum", "mean"]
+    screening: Literal["none", "variance", "univariate"]
+    keep: int = Field(ge=1)
+    row_level: bool
+    row_values: int = Field(ge=1)
+
+
+class ExplainerConfig(Strict):
+    """``conf/explainer``: which routine computes the attributions."""
+
+    method: Literal["auto", "native", "kernel", "shap", "permutation"]
+    chunk_mb: float = Field(gt=0)
+
+
+class ComputeConfig(Strict):
+    """``conf/compute``: where the runs execute. Never changes a result."""
+
+    backend: str
+    workers: int = Field(ge=0)
+    threads: int = Field(ge=1)
+    resume: bool
+    log_every: float = Field(gt=0)
+
+
+class RankConfig(Strict):
+    """What the rank stage shows."""
+
+    top: int = Field(ge=1)
+    print: int = Field(ge=1)
+
+
+class FetchConfig(Strict):
+    """Where data may come from besides the sources of the data set."""
+
+    mirror: str | None
+
+
+class ReportConfig(Strict):
+    """Which study is reported on."""
+
+    params: str
+    results: str
+
+
+class RootConfig(Strict):
+    """One experiment: everything that a stage may need."""
+
+    dataset: DatasetSpec
+    model: ModelSpec
+    bootstrap: BootstrapConfig
+    explainer: ExplainerConfig
+    compute: ComputeConfig
+    tracking: TrackSettings
+    rank: RankConfig
+    fetch: FetchConfig
+    report: ReportConfig
+    seed: int = Field(ge=0)
+    experiment: str | None
+    out: str
+
+
+def validate(values: Mapping[str, Any]) -> RootConfig:
+    """Check a composed configuration.
+
+    Raises
+    ------
+    ConfigError
+        One line: each wrong key with what is wrong and what is allowed.
+    """
+    try:
+        return RootConfig.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError("; ".join(_explain(item) for item in error.errors())) from None
+
+
+def _explain(item: Mapping[str, Any]) -> str:
+    """Say one of pydantic's findings in a line."""
+    path = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        return unknown_key(path)
+    if item["type"] == "missing":
+        return f"{path} is missing"
+    message = item["msg"][0].lower() + item["msg"][1:]
+    return f"{path}={item['input']!r}: {message}"
+
+
+def unknown_key(path: str) -> str:
+    """Describe an unknown configuration key with the valid ones of its group."""
+    *groups, key = path.split(".")
+    valid = valid_keys(groups)
+    where = ".".join(groups) or "the configuration"
+    if not valid:
+        return f"unknown configuration key {path!r}"
+    return f"unknown key {key!r} in {where}{suggestion(key, valid)}"
+
+
+def valid_keys(groups: Iterable[str]) -> list[str]:
+    """Return the keys that the schema knows below ``groups``; empty where it ends."""
+    model: Any = RootConfig
+    for group in groups:
+        field = model.model_fields.get(group)
+        model = field.annotation if field is not None else None
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            return []
+    return list(model.model_fields)
+
+
+def suggestion(word: str, valid: Iterable[str]) -> str:
+    """Return `` (did you mean ...; valid: ...)`` for a misspelt word."""
+    names = sorted(valid)
+    close = difflib.get_close_matches(word, names, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f" ({hint}valid: {', '.join(names)})"

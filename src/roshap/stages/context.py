@@ -1,0 +1,127 @@
+"""What a stage needs besides its configuration: where it runs, its name, what it logs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roshap.stages.workspace import Workspace
+from roshap.tracking import (
+    DataInput,
+    StageRun,
+    library_versions,
+    path_md5,
+    provenance,
+    track,
+    without_root,
+)
+
+if TYPE_CHECKING:
+    from roshap.stages.config import RootConfig
+
+#: Parts of the configuration that say where something happens and never change a result.
+PLACES = ("compute", "tracking", "fetch", "report", "out")
+
+
+@dataclass(frozen=True)
+class StageContext:
+    """One execution of a stage.
+
+    Attributes
+    ----------
+    stage
+        The stage's name.
+    experiment
+        The experiment's name: MLflow's run name and the heading in reports.
+    study
+        The study that the command belongs to; ``"by hand"`` outside DVC.
+    out
+        Absolute folder below which the stage writes.
+    command
+        The command that makes the result again, without paths of this machine.
+    """
+
+    stage: str
+    experiment: str
+    study: str
+    out: Path
+    command: str
+    workspace: Workspace
+
+    @classmethod
+    def make(
+        cls, stage: str, config: RootConfig, workspace: Workspace, overrides: Sequence[str]
+    ) -> StageContext:
+        """Build the context of one job from its configuration."""
+        words = (without_root(word, workspace.root) for word in overrides)
+        return cls(
+            stage=stage,
+            experiment=config.experiment or f"{dataset_name(config)}-{config.model.name}",
+            study=_study(workspace) if "DVC_ROOT" in os.environ else "by hand",
+            out=Path(config.out).resolve(),
+            command=shlex.join(["roshap", stage, *words]),
+            workspace=workspace,
+        )
+
+    @contextlib.contextmanager
+    def track(
+        self,
+        config: RootConfig,
+        *,
+        data: Iterable[DataInput] = (),
+        dependencies: Iterable[Path] = (),
+    ) -> Iterator[StageRun]:
+        """Record the block as one MLflow run of this stage."""
+        paths = {self.workspace.relative(path): path for path in dependencies if path.exists()}
+        with track(
+            config.tracking,
+            stage=self.stage,
+            experiment=self.experiment,
+            study=self.study,
+            params=parameters(config, self.workspace.root),
+            command=self.command,
+            root=self.workspace.root,
+            out=self.out,
+            data=data,
+            dependencies={name: path_md5(path) for name, path in paths.items()},
+        ) as run:
+            yield run
+
+    def lineage(self, params: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, str]:
+        """Return the block for figures and tables; the same in every execution."""
+        return provenance(
+            stage=self.stage,
+            experiment=self.experiment,
+            command=self.command,
+            params=params,
+            data_digests=digests,
+            versions=library_versions(),
+        )
+
+
+def parameters(config: RootConfig, root: Path) -> dict[str, Any]:
+    """Return what decides a result: the configuration without the places."""
+    values = config.model_dump(mode="json", exclude=set(PLACES))
+    if path := values["dataset"].get("path"):
+        values["dataset"]["path"] = without_root(str(Path(path).resolve()), root)
+    values["dataset"].pop("description", None)
+    return values
+
+
+def dataset_name(config: RootConfig) -> str:
+    """Return the data set's name; a person's own file is called by its stem."""
+    path = config.dataset.path
+    return Path(path).stem if path else config.dataset.name
+
+
+def _study(workspace: Workspace) -> str:
+    import yaml
+
+    if not workspace.params.is_file():
+        return "by hand"
+    return str(yaml.safe_load(workspace.params.read_text()).get("study", "by hand"))

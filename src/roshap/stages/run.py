@@ -1,0 +1,49 @@
+"""``roshap run``: one experiment by hand, from a table to a ranking and a report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from roshap.attribution.ranking import read_ranking
+from roshap.stages.attribute import attribute
+from roshap.stages.config import RootConfig
+from roshap.stages.context import StageContext
+from roshap.stages.rank import rank
+from roshap.stages.report import PAGE, render
+from roshap.tracking import read_record
+
+
+def run(config: RootConfig, context: StageContext) -> None:
+    """Attribute, rank and report one experiment; print the ranking and where things are."""
+    workspace = context.workspace
+    attribute(config, replace(context, stage="attribute"))
+    ranked = rank(config, replace(context, stage="rank"))
+    page = context.out / PAGE
+    page.write_text(render(f"Experiment {context.experiment}", {context.experiment: context.out}))
+    table = read_ranking(ranked)
+    print(as_text(table.head(config.rank.print)))
+    if len(table) > config.rank.print:
+        rest = len(table) - config.rank.print
+        print(f"... {rest} more in {workspace.shown(ranked / 'ranking.csv')}")
+    print(f"report      {workspace.shown(page)}")
+    if config.tracking.enabled:
+        record = read_record(workspace.root, "rank", context.experiment)
+        if record is not None:
+            print(f"MLflow run  {record['run_id']} in experiment 'rank' (roshap ui shows it)")
+
+
+def as_text(table: pd.DataFrame) -> str:
+    """Return the leading columns of a ranking as aligned text."""
+    columns = ["rank", "feature", "roshap", "p0", "strength", "stability", "distribution"]
+    # pandas aligns text to the right; names read better from the left
+    width = max(len("feature"), *table["feature"].str.len())
+    formats = {
+        "feature": f"{{:<{width}}}".format,
+        "p0": "{:.1%}".format,
+        **dict.fromkeys(("roshap", "strength", "stability"), "{:.4g}".format),
+    }
+    shown = table[columns].rename(columns={"feature": f"{'feature':<{width}}"})
+    formats[f"{'feature':<{width}}"] = formats.pop("feature")
+    return str(shown.to_string(index=False, formatters=formats, na_rep="no spread"))

@@ -1,0 +1,146 @@
+"""``roshap study NAME``: compose ``conf/study/NAME.yaml`` and write it as DVC's ``params.yaml``."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from roshap.errors import ConfigError, RoshapError
+from roshap.stages.config import Strict, suggestion
+from roshap.stages.workspace import Workspace
+
+
+class Experiment(Strict):
+    """One experiment of a study and the few knobs that it may override."""
+
+    dataset: str
+    model: str
+    runs: int = Field(ge=2)
+    seed: int = Field(ge=0)
+    top_k: int = Field(ge=1)
+
+
+class Study(Strict):
+    """A study as DVC reads it: every experiment complete, data sets listed once."""
+
+    study: str
+    datasets: list[str]
+    experiments: dict[str, Experiment]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, values: Any) -> Any:
+        """Give each experiment the study's own values where it names none."""
+        if not isinstance(values, Mapping) or "experiments" not in values:
+            return values
+        filled = dict(values)
+        shared = {key: filled.pop(key) for key in ("runs", "seed", "top_k") if key in filled}
+        only = filled.pop("only", None) or ["*"]
+        experiments = {
+            name: {**shared, **knobs}
+            for name, knobs in filled["experiments"].items()
+            if any(fnmatch.fnmatchcase(name, pattern) for pattern in only)
+        }
+        if not experiments:
+            names = ", ".join(filled["experiments"])
+            raise ValueError(f"only={only} matches no experiment (valid: {names})")
+        filled["experiments"] = experiments
+        filled["datasets"] = sorted({knobs["dataset"] for knobs in experiments.values()})
+        return filled
+
+
+HEADER = """\
+# The selected study: which experiments exist and the few knobs they override.
+# Written by `roshap study {name}`; `dvc exp run -S experiments.<name>.runs=...` edits it natively.
+"""
+
+
+def study_command(arguments: Sequence[str], workspace: Workspace) -> int:
+    """Write ``params.yaml`` for the named study; print what changed to whom."""
+    names = sorted(path.stem for path in (workspace.conf / "study").glob("*.yaml"))
+    if not arguments:
+        raise ConfigError(f"which study? roshap study NAME (valid: {', '.join(names)})")
+    name, *overrides = arguments
+    if name not in names:
+        raise ConfigError(f"unknown study {name!r}{suggestion(name, names)}")
+    study = compose_study(name, overrides, workspace)
+    text = render(study)
+    temporary = workspace.params.with_suffix(".yaml.new")
+    temporary.write_text(text)
+    temporary.replace(workspace.params)
+    print(f"params.yaml: study {name}, {len(study.experiments)} experiments; run them: dvc repro")
+    return 0
+
+
+def compose_study(name: str, overrides: Sequence[str], workspace: Workspace) -> Study:
+    """Compose a study with Hydra and check it, its names included.
+
+    Raises
+    ------
+    ConfigError
+        For an unknown key, data set or model.
+    """
+    from hydra import compose, initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    from roshap.stages.app import explain, group_options
+
+    try:
+        with initialize_config_dir(version_base="1.3", config_dir=str(workspace.conf / "study")):
+            values = OmegaConf.to_container(compose(name, list(overrides)), resolve=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(explain(error, overrides, workspace)) from error
+    try:
+        study = Study.model_validate(values)
+    except ValidationError as error:
+        details = (
+            f"{'.'.join(map(str, e['loc']))}: {e['msg']}".lstrip(": ") for e in error.errors()
+        )
+        raise ConfigError(f"study {name}: " + "; ".join(details)) from None
+    for key, experiment in study.experiments.items():
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", key):
+            raise ConfigError(f"experiment name {key!r}: use letters, digits, '.', '_' and '-'")
+        for group in ("dataset", "model"):
+            word = getattr(experiment, group)
+            valid = group_options(workspace.conf, group)
+            if word not in valid:
+                raise ConfigError(
+                    f"experiments.{key}.{group}: unknown {group} {word!r}{suggestion(word, valid)}"
+                )
+    return study
+
+
+def render(study: Study) -> str:
+    """Return the text of ``params.yaml``."""
+    import yaml
+
+    body = yaml.safe_dump(study.model_dump(), sort_keys=False, default_flow_style=None, width=100)
+    return HEADER.format(name=study.study) + body
+
+
+def load_study(path: Any) -> Study:
+    """Read a ``params.yaml``.
+
+    Raises
+    ------
+    RoshapError
+        Where the file is missing or not a study.
+    """
+    import yaml
+
+    try:
+        values = yaml.safe_load(path.read_text())
+    except FileNotFoundError:
+        raise RoshapError(f"no {path}: choose a study first, roshap study quick") from None
+    except yaml.YAMLError as error:
+        raise RoshapError(f"{path} is not YAML: {error}") from None
+    try:
+        return Study.model_validate(values)
+    except ValidationError as error:
+        raise RoshapError(f"{path} is not a study: {error.errors()[0]['msg']}") from None

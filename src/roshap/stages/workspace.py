@@ -1,0 +1,139 @@
+"""Where things lie in a checkout, and how an output takes the place of the old one."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from roshap.errors import OutputError, RoshapError
+
+ROOT_VARIABLE = "ROSHAP_ROOT"
+
+
+def find_root(start: Path | None = None) -> Path:
+    """Return the checkout's root: the nearest folder at or above ``start`` that has a ``conf``.
+
+    Raises
+    ------
+    RoshapError
+        Where no such folder exists.
+    """
+    start = (start or Path.cwd()).resolve()
+    for folder in (start, *start.parents):
+        if (folder / "conf" / "config.yaml").is_file() and (folder / "dvc.yaml").is_file():
+            return folder
+    raise RoshapError(
+        f"no roshap checkout at or above {start}: run the command inside one "
+        "(a folder with conf/config.yaml and dvc.yaml)"
+    )
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The folders of one checkout."""
+
+    root: Path
+
+    @property
+    def conf(self) -> Path:
+        """Hydra's configuration folder."""
+        return self.root / "conf"
+
+    @property
+    def cache(self) -> Path:
+        """Local state that is never versioned: checkpoints, locks, downloads."""
+        return self.root / ".roshap"
+
+    @property
+    def params(self) -> Path:
+        """DVC's parameter file: the selected study."""
+        return self.root / "params.yaml"
+
+    def data(self, name: str) -> Path:
+        """Folder of a data set's canonical table."""
+        return self.root / "data" / name
+
+    def resolve(self, path: str | Path) -> Path:
+        """Return ``path`` as an absolute path; relative ones are relative to the root."""
+        return (self.root / path).resolve()
+
+    def relative(self, path: Path) -> str:
+        """Return ``path`` relative to the root, or its name alone: no path of a machine."""
+        path = path.resolve()
+        return (
+            path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.name
+        )
+
+    def shown(self, path: Path) -> str:
+        """Return ``path`` as a person in the current folder would type it."""
+        path, here = path.resolve(), Path.cwd().resolve()
+        return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
+
+    @contextlib.contextmanager
+    def output(self, folder: Path) -> Iterator[Path]:
+        """Yield an empty folder that takes the place of ``folder`` when the block ends well.
+
+        The output is locked meanwhile: a killed ``dvc`` can leave a stage alive, and two processes
+        must not write the same result. Where the block fails, what was there stays as it was.
+
+        Raises
+        ------
+        OutputError
+            Where another process writes this output, or the folder cannot be written.
+        """
+        from filelock import FileLock, Timeout
+
+        folder = folder.resolve()
+        name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+        fresh = folder.with_name(f".{folder.name}.{os.getpid()}.new")
+        try:
+            locks = self.cache / "locks"
+            locks.mkdir(parents=True, exist_ok=True)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(locks / f"{name}.lock")
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise OutputError(
+                f"{folder} is being written by another process: wait for it, or stop it"
+            ) from None
+        except OSError as error:
+            raise _cannot_write(folder, error) from error
+        try:
+            _remove_leftovers(folder)
+            try:
+                fresh.mkdir()
+            except OSError as error:
+                raise _cannot_write(folder, error) from error
+            yield fresh
+            _replace(fresh, folder)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+            lock.release()
+
+
+def _cannot_write(folder: Path, error: OSError) -> OutputError:
+    return OutputError(
+        f"cannot write {folder}: {error.strerror or error} (choose another with out=DIR)"
+    )
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what a killed process left beside ``folder``; the lock says that nobody uses it."""
+    for old in folder.parent.glob(f".{folder.name}.*.new"):
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _replace(fresh: Path, folder: Path) -> None:
+    """Put ``fresh`` in the place of ``folder``; the old one is removed last."""
+    if not folder.exists():
+        fresh.rename(folder)
+        return
+    old = fresh.with_suffix(".old")
+    folder.rename(old)
+    fresh.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
