@@ -1,0 +1,354 @@
+"""One MLflow run per executed stage: what it records, how it ends, and what if it is killed.
+
+Runs are written through ``MlflowClient`` with an explicit run id. There is no global active run, so
+that ``MLFLOW_RUN_ID`` and ``MLFLOW_EXPERIMENT_ID``, which ``mlflow run`` puts in the environment,
+cannot make several stages write into one run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+import os
+import socket
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from roshap.errors import TrackingError
+from roshap.tracking import lease
+from roshap.tracking.data import DataInput, dataset_input
+from roshap.tracking.parameters import MAX_TAG, flatten, safe_key, shorten
+from roshap.tracking.provenance import GitState, git_state, library_versions
+from roshap.tracking.record import write_record
+from roshap.tracking.spec import TrackSettings
+from roshap.tracking.store import (
+    Store,
+    open_store,
+    short_retries,
+    tracking_uri,
+    without_password,
+)
+
+LEASE_TAG = "process.lease"
+MAIN_LIBRARIES = ("catboost", "lightgbm", "numpy", "scikit-learn", "shap", "torch", "xgboost")
+"""Libraries whose version is a tag of its own, to filter runs by."""
+
+_PARAMS_PER_BATCH = 100
+_METRICS_PER_BATCH = 1000
+_MAX_RUNNING = 1000
+
+
+class StageRun:
+    """A run that records nothing: what stages write to where tracking is off.
+
+    Where tracking is on, :func:`track` yields a subclass that records, and every method raises
+    :class:`~roshap.errors.TrackingError` if the store refuses or cannot be reached.
+
+    Attributes
+    ----------
+    run_id, tracking_uri, artifact_uri, url
+        Of the MLflow run; ``url`` is its page for stores that are servers. All ``None`` here.
+    """
+
+    run_id: str | None = None
+    tracking_uri: str | None = None
+    artifact_uri: str | None = None
+    url: str | None = None
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        """Log several metrics at once, at ``step`` (0 if ``None``)."""
+
+    def log_series(self, name: str, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Log one metric against k, epochs, size ...: ``values[i]`` at the integer ``steps[i]``."""
+
+    def log_artifacts(self, paths: Iterable[Path], folder: str | None = None) -> None:
+        """Copy files, and the content of folders, into ``folder`` of the run's artifacts."""
+
+    def log_text(self, text: str, file: str) -> None:
+        """Store ``text`` as the artifact ``file``."""
+
+    def set_tags(self, tags: Mapping[str, str]) -> None:
+        """Set tags; a value is cut to MLflow's 8000 characters."""
+
+    def note(self, markdown: str) -> None:
+        """Set the description that the UI shows on the run's page."""
+
+    @contextlib.contextmanager
+    def child(self, name: str, params: Mapping[str, Any] | None = None) -> Iterator[StageRun]:
+        """Open a nested run, e.g. for one method, to compare in the UI."""
+        yield StageRun()
+
+
+class _MlflowRun(StageRun):
+    """A run in an MLflow store; what its methods do is said by :class:`StageRun`."""
+
+    def __init__(
+        self, store: Store, experiment_id: str, name: str, tags: Mapping[str, str]
+    ) -> None:
+        self._store = store
+        self._experiment_id = experiment_id
+        self._tags = dict(tags)
+        with store.errors():
+            # all tags in one transaction: a run that is killed at once can still be recognised
+            run = store.client.create_run(experiment_id, run_name=name, tags=_fit_tags(tags))
+        self.run_id: str = run.info.run_id
+        self.artifact_uri: str = run.info.artifact_uri
+        self.tracking_uri: str = without_password(store.uri)
+        if store.artifact_root is None:
+            page = f"#/experiments/{experiment_id}/runs/{self.run_id}"
+            self.url = f"{self.tracking_uri.rstrip('/')}/{page}"
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        self._log_metrics((name, value, step or 0) for name, value in metrics.items())
+
+    def log_series(self, name: str, steps: Sequence[int], values: Sequence[float]) -> None:
+        self._log_metrics((name, value, step) for step, value in zip(steps, values, strict=True))
+
+    def _log_metrics(self, points: Iterable[tuple[str, float, int]]) -> None:
+        from mlflow.entities import Metric
+
+        now = int(time.time() * 1000)
+        metrics = [Metric(safe_key(name), float(v), now, int(step)) for name, v, step in points]
+        for batch in _chunks(metrics, _METRICS_PER_BATCH):
+            with self._store.errors():
+                self._store.client.log_batch(self.run_id, metrics=batch, synchronous=True)
+
+    def log_params(self, params: Mapping[str, Any]) -> None:
+        """Log nested ``params`` flattened; values above MLflow's limit whole in an artifact."""
+        from mlflow.entities import Param
+
+        flat = flatten(params)
+        logged = [Param(safe_key(key), shorten(value)) for key, value in flat.items()]
+        for batch in _chunks(logged, _PARAMS_PER_BATCH):
+            with self._store.errors():
+                self._store.client.log_batch(self.run_id, params=batch, synchronous=True)
+        long = {key: value for key, value in flat.items() if value != shorten(value)}
+        if long:
+            self.log_text(json.dumps(long, indent=2, sort_keys=True), "long_params.json")
+
+    def log_artifacts(self, paths: Iterable[Path], folder: str | None = None) -> None:
+        for path in paths:
+            if not path.exists():
+                raise TrackingError(f"cannot log {path}: no such file or folder")
+            log = (
+                self._store.client.log_artifacts
+                if path.is_dir()
+                else self._store.client.log_artifact
+            )
+            with self._store.errors():
+                log(self.run_id, str(path), folder)
+
+    def log_text(self, text: str, file: str) -> None:
+        with self._store.errors():
+            self._store.client.log_text(self.run_id, text, file)
+
+    def log_data(self, data: Iterable[DataInput]) -> None:
+        """Log data sets as inputs of the run."""
+        inputs = [dataset_input(one) for one in data]
+        if inputs:
+            with self._store.errors():
+                self._store.client.log_inputs(self.run_id, datasets=inputs)
+
+    def set_tags(self, tags: Mapping[str, str]) -> None:
+        from mlflow.entities import RunTag
+
+        entities = [RunTag(key, value) for key, value in _fit_tags(tags).items()]
+        for batch in _chunks(entities, _PARAMS_PER_BATCH):
+            with self._store.errors():
+                self._store.client.log_batch(self.run_id, tags=batch, synchronous=True)
+
+    def note(self, markdown: str) -> None:
+        if len(markdown) > MAX_TAG:
+            # whole lines, so that a table in it stays a table
+            markdown = f"{markdown[: MAX_TAG - 2].rpartition(chr(10))[0]}\n…"
+        self.set_tags({"mlflow.note.content": markdown})
+
+    @contextlib.contextmanager
+    def child(self, name: str, params: Mapping[str, Any] | None = None) -> Iterator[StageRun]:
+        tags = {**self._tags, "mlflow.parentRunId": self.run_id}
+        run = _MlflowRun(self._store, self._experiment_id, name, tags)
+        with run.ended():
+            run.log_params(params or {})
+            yield run
+
+    @contextlib.contextmanager
+    def ended(self) -> Iterator[None]:
+        """End the run with the block: FINISHED, FAILED on an error, KILLED on Ctrl-C."""
+        try:
+            yield
+        except BaseException as error:
+            self._end_badly(error)
+            raise
+        with self._store.errors():
+            self._store.client.set_terminated(self.run_id, "FINISHED")
+
+    def _end_badly(self, error: BaseException) -> None:
+        status = "KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED"
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        # What matters is the error of the block: a store that fails as well must not hide it.
+        with contextlib.suppress(TrackingError), short_retries():
+            self.set_tags({"error": reason})
+            with self._store.errors():
+                self._store.client.set_terminated(self.run_id, status)
+
+
+@contextlib.contextmanager
+def track(
+    settings: TrackSettings,
+    *,
+    stage: str,
+    experiment: str,
+    study: str,
+    params: Mapping[str, Any],
+    command: str,
+    root: Path,
+    out: Path | None = None,
+    data: Iterable[DataInput] = (),
+    dependencies: Mapping[str, str] | None = None,
+) -> Iterator[StageRun]:
+    """Record the block as one MLflow run of the experiment ``stage``, named ``experiment``.
+
+    Runs of the same stage whose process was killed are closed as KILLED first; those that are
+    alive, or belong to another checkout, are left alone. When the block has ended well,
+    ``.roshap/runs/<stage>/<experiment>.json`` says which run it was.
+
+    Parameters
+    ----------
+    params
+        The nested configuration; logged flattened (``bootstrap.runs``).
+    command
+        The command that makes the result again.
+    root
+        The repository's root.
+    out
+        The folder that the stage writes; a tag, relative to ``root`` where it lies below it.
+    data
+        The data sets that the stage reads.
+    dependencies
+        MD5 (as DVC has it) of each path that the stage depends on.
+
+    Yields
+    ------
+    StageRun
+        The run to log to; one that records nothing if ``settings.enabled`` is false.
+
+    Raises
+    ------
+    TrackingError
+        Before the block starts, within a few seconds, where the store cannot be used; later, where
+        the store stops answering.
+    """
+    if not settings.enabled:
+        yield StageRun()
+        return
+    root, data = root.resolve(), list(data)
+    store = open_store(tracking_uri(settings, root), root)
+    experiment_id = store.experiment_id(stage)
+    close_killed(store, experiment_id, root)
+    git = git_state(root)
+    where = _relative(out, root) if out else None
+    tags = {
+        "stage": stage,
+        "experiment": experiment,
+        "study": study,
+        **({"out": where} if where else {}),
+        **_origin_tags(command, git),
+        **{f"data.{one.name}": one.digest for one in data},
+        **{f"dvc.md5.{path}": md5 for path, md5 in (dependencies or {}).items()},
+    }
+    started = _now()
+    with lease.held_lease(root) as token:
+        run = _MlflowRun(store, experiment_id, experiment, {**tags, LEASE_TAG: token})
+        with run.ended():
+            run.log_params(params)
+            run.log_data(data)
+            yield run
+    record = {
+        "run_id": run.run_id,
+        "tracking_uri": run.tracking_uri,
+        "artifact_uri": run.artifact_uri,
+        "out": where,
+        "study": study,
+        "commit": git.commit,
+        "dirty": git.dirty,
+        "started": started,
+        "ended": _now(),
+    }
+    write_record(root, stage, experiment, record)
+
+
+def close_killed(store: Store, experiment_id: str, root: Path) -> list[str]:
+    """Close the runs whose process has died without ending them; returns their ids.
+
+    Children carry the lease of their parent and are closed with it.
+    """
+    with store.errors():
+        running = store.client.search_runs(
+            [experiment_id], "attributes.status = 'RUNNING'", max_results=_MAX_RUNNING
+        )
+    by_lease: dict[str, list[str]] = {}
+    for run in running:
+        if token := run.data.tags.get(LEASE_TAG):
+            by_lease.setdefault(token, []).append(run.info.run_id)
+    closed = []
+    for token, run_ids in by_lease.items():
+        with lease.dead_lease(root, token) as dead, store.errors():
+            # A run may have ended well between the search and the look at its lease.
+            lost = [i for i in run_ids if dead and _is_running(store, i)]
+            for run_id in lost:
+                store.client.set_terminated(run_id, "KILLED")
+            closed += lost
+    return closed
+
+
+def _is_running(store: Store, run_id: str) -> bool:
+    return bool(store.client.get_run(run_id).info.status == "RUNNING")
+
+
+def _origin_tags(command: str, git: GitState) -> dict[str, str]:
+    """Return the tags that say which code, libraries, person and process made a run."""
+    versions = library_versions()
+    tags = {
+        "command": command,
+        "versions": json.dumps(versions, sort_keys=True),
+        "process": f"pid {os.getpid()} on {socket.gethostname()}",
+        **{f"version.{name}": versions[name] for name in MAIN_LIBRARIES if name in versions},
+        # what the UI shows in its columns Source, Version and User
+        "mlflow.source.name": command,
+        "mlflow.source.type": "LOCAL",
+    }
+    with contextlib.suppress(OSError, KeyError):  # a container without a user entry
+        tags["mlflow.user"] = getpass.getuser()
+    if git.commit:
+        tags |= {
+            "git.commit": git.commit,
+            "git.dirty": str(git.dirty).lower(),
+            "mlflow.source.git.commit": git.commit,
+        }
+    if git.branch:
+        tags |= {"git.branch": git.branch, "mlflow.source.git.branch": git.branch}
+    if exp := os.environ.get("DVC_EXP_NAME"):
+        tags["dvc.exp"] = exp
+    return tags
+
+
+def _fit_tags(tags: Mapping[str, str]) -> dict[str, str]:
+    return {safe_key(key): shorten(str(value), MAX_TAG) for key, value in tags.items()}
+
+
+def _relative(path: Path, root: Path) -> str:
+    path = path.resolve()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
