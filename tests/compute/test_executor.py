@@ -47,7 +47,6 @@ def test_workers_get_large_arrays_as_one_read_only_map(tmp_path):
 def test_one_thread_inside_a_replicate(executor):
     def threads(shared, task):
         import os
-import warnings
 
         import numpy as np
         from threadpoolctl import threadpool_info
@@ -78,7 +77,6 @@ def test_error_of_a_replicate_arrives_as_it_was(executor):
 def test_killed_worker_is_said_in_one_line(tmp_path):
     def die(shared, task):
         import os
-import warnings
         import signal
 
         os.kill(os.getpid(), signal.SIGKILL)
