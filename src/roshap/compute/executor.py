@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -55,7 +55,8 @@ def _loky(
                 n_jobs=executor.workers, return_as="generator_unordered", batch_size=1
             )(joblib.delayed(call)(task) for task in tasks)
         try:
-            yield from results
+            for answer in results:
+                yield answer.task, answer.value
         except TerminatedWorkerError as error:
             raise RoshapError(
                 "a worker process was killed, most likely for lack of memory: "
@@ -67,10 +68,15 @@ def _loky(
                 results.close()
 
 
-def _call_in_worker(folder: Path, threads: int, task: int) -> tuple[int, Any]:
+class _Answer(NamedTuple):
+    task: int
+    value: Any
+
+
+def _call_in_worker(folder: Path, threads: int, task: int) -> _Answer:
     function, shared = shared_data.load(folder)
     with threadpool_limits(limits=threads):
-        return task, function(shared, task)
+        return _Answer(task, function(shared, task))
 
 
 BACKENDS: dict[str, Backend] = {"serial": _serial, "loky": _loky}

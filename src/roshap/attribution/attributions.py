@@ -1,0 +1,209 @@
+"""What the bootstrap leaves behind: attributions per run, feature and output, and row summaries."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from roshap.errors import DataError, OutputError
+
+Aggregate = Literal["sum", "mean"]
+
+RUNS_FILE = "attributions.npz"
+ROWS_FILE = "rows.npz"
+META_FILE = "attributions.json"
+FORMAT = {"type": "roshap.attributions", "version": 1}
+
+
+@dataclass(frozen=True)
+class RowSummaries:
+    """The distribution of each row's attributions over the runs in which it was out of bag (OOB).
+
+    Attributes
+    ----------
+    rows
+        (m,) rows of the table that are summarised, ascending; m = n unless memory forbids.
+    n_oob
+        (m,) runs in which the row was OOB.
+    mean, sd, p0
+        (m, p, K) mean, standard deviation (ddof = 1) and share of exact zeros of the signed
+        attribution over those runs; NaN where there are too few runs.
+    quantiles
+        (m, p, K, 3) quantiles at :attr:`levels`, linear between order statistics.
+    var_sum, abs3_sum, var_max
+        (p, K) sums and maximum over the rows of the moments that Lyapunov's condition needs
+        (attribution.md, section 1). With x_ib = weight * |attribution| of row i in run b, 0 where
+        the row was in the bag, and over all B runs: sum of variances, sum of mean |x - mean|^3,
+        largest variance.
+    n_rows_total
+        n, the training rows of the table.
+    """
+
+    rows: np.ndarray
+    n_oob: np.ndarray
+    mean: np.ndarray
+    sd: np.ndarray
+    p0: np.ndarray
+    quantiles: np.ndarray
+    var_sum: np.ndarray
+    abs3_sum: np.ndarray
+    var_max: np.ndarray
+    n_rows_total: int
+    levels: tuple[float, float, float] = (0.05, 0.5, 0.95)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row of the table is summarised."""
+        return len(self.rows) == self.n_rows_total
+
+
+@dataclass(frozen=True)
+class Attributions:
+    """Attributions of B bootstrap runs (Algorithm 1 of arXiv 2605.15154).
+
+    Attributes
+    ----------
+    S
+        (B, p, K) sum over a run's OOB rows of |attribution| per feature and output, in units of
+        :attr:`space`; K is 1 for binary classification and regression, else the number of classes.
+    aggregate
+        ``"sum"`` as in the paper, or ``"mean"``: divided by the number of OOB rows (by the sum of
+        their weights where rows have weights).
+    features
+        Names of the p features.
+    classes
+        Labels of the K outputs where K > 1, else empty.
+    n_oob, redraws
+        (B,) OOB rows of each run, and samples thrown away before it.
+    explainer, space
+        The routine that computed the attributions, and their units.
+    rows
+        Summaries per row; None where they were switched off.
+    meta
+        How it was made: seed, settings, model, data digest, versions.
+    """
+
+    S: np.ndarray
+    aggregate: Aggregate
+    features: tuple[str, ...]
+    classes: tuple[str, ...]
+    n_oob: np.ndarray
+    redraws: np.ndarray
+    explainer: str
+    space: str
+    rows: RowSummaries | None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> int:
+        """B, the number of runs."""
+        return self.S.shape[0]
+
+    @property
+    def scores(self) -> np.ndarray:
+        """(B, p) one number per run and feature: the mean over the outputs (ours) where K > 1."""
+        return self.S[:, :, 0] if self.S.shape[2] == 1 else self.S.mean(axis=2)
+
+    def save(self, directory: Path) -> None:
+        """Write the arrays and their description into ``directory``, byte for byte repeatably.
+
+        Raises
+        ------
+        OutputError
+            Where the files cannot be written.
+        """
+        description = {
+            "format": FORMAT,
+            "aggregate": self.aggregate,
+            "features": self.features,
+            "classes": self.classes,
+            "explainer": self.explainer,
+            "space": self.space,
+            "row_summaries": self.rows is not None,
+            "meta": dict(self.meta),
+        }
+        text = json.dumps(description, indent=1, sort_keys=True, ensure_ascii=False)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            arrays = {"S": self.S, "n_oob": self.n_oob, "redraws": self.redraws}
+            _save_arrays(directory / RUNS_FILE, arrays)
+            if self.rows is None:
+                (directory / ROWS_FILE).unlink(missing_ok=True)
+            else:
+                _save_arrays(
+                    directory / ROWS_FILE,
+                    {item.name: np.asarray(getattr(self.rows, item.name)) for item in _ROW_FIELDS},
+                )
+            _replace(directory / META_FILE, f"{text}\n".encode())
+        except OSError as error:
+            raise OutputError(f"cannot write {directory}: {error.strerror or error}") from error
+
+    @classmethod
+    def load(cls, directory: Path) -> Attributions:
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        DataError
+            Where a file is missing, damaged or something else.
+        """
+        try:
+            description = json.loads((directory / META_FILE).read_text(encoding="utf-8"))
+            if not isinstance(description, dict) or description.get("format") != FORMAT:
+                raise DataError(f"{directory / META_FILE} does not describe attributions")
+            runs = _load_arrays(directory / RUNS_FILE)
+            rows = None
+            if description["row_summaries"]:
+                arrays: dict[str, Any] = dict(_load_arrays(directory / ROWS_FILE))
+                arrays["n_rows_total"] = int(arrays["n_rows_total"])
+                arrays["levels"] = tuple(arrays["levels"].tolist())
+                rows = RowSummaries(**arrays)
+            return cls(
+                S=runs["S"],
+                aggregate=description["aggregate"],
+                features=tuple(description["features"]),
+                classes=tuple(description["classes"]),
+                n_oob=runs["n_oob"],
+                redraws=runs["redraws"],
+                explainer=description["explainer"],
+                space=description["space"],
+                rows=rows,
+                meta=description["meta"],
+            )
+        except FileNotFoundError as error:
+            raise DataError(
+                f"no attributions in {directory}: {error.filename} is missing"
+            ) from error
+        except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+            raise DataError(f"the attributions in {directory} are damaged: {error}") from error
+
+
+_ROW_FIELDS = fields(RowSummaries)
+
+
+def _save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with partial.open("wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no array has its name
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _load_arrays(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def _replace(path: Path, content: bytes) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_bytes(content)
+    partial.replace(path)

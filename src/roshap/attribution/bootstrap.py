@@ -1,0 +1,358 @@
+"""The bootstrap distribution of attributions (Algorithm 1 of arXiv 2605.15154)."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from roshap.attribution.attributions import Attributions, RowSummaries
+from roshap.attribution.replicate import BootstrapSettings, ReplicateInputs, run_replicate
+from roshap.attribution.row_summaries import kept_rows, summarise_rows
+from roshap.compute import CheckpointStore, Executor, Progress, code_digest, scratch_folder
+from roshap.datasets import check_dataset
+from roshap.datasets.checks import listed
+from roshap.errors import ConfigError
+from roshap.models import final_step, handles_categorical, handles_nan
+
+if TYPE_CHECKING:
+    from roshap.attribution.explainers.base import Table
+    from roshap.datasets import Dataset
+
+__all__ = ["BootstrapSettings", "bootstrap_attributions", "key_parts"]
+
+# Everything whose code decides what a replicate is.
+_CODE = (
+    "roshap.attribution.explainers",
+    "roshap.attribution.replicate",
+    "roshap.attribution.row_summaries",
+    "roshap.attribution.screening",
+    "roshap.attribution.splitter",
+    "roshap.compute.seeds",
+    "roshap.models",
+)
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "shap", "numba", "roshap")
+_DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+CLASS_AGGREGATE = "mean over classes"
+
+
+def bootstrap_attributions(
+    data: Dataset,
+    model: Any,
+    *,
+    runs: int,
+    seed: int,
+    settings: BootstrapSettings | None = None,
+    executor: Executor | None = None,
+    store: Path | None = None,
+    label: str | None = None,
+    progress: Progress | None = None,
+) -> Attributions:
+    """Refit a model on bootstrap samples and explain the rows out of bag (OOB), run by run.
+
+    The result depends on the data, the model, ``runs``, ``seed`` and ``settings`` only, bit for
+    bit: not on workers, their order, an interruption, or on whether the first runs were made
+    earlier. The model's own seed is the same in all runs, as in the paper; what varies is the
+    sample.
+
+    Parameters
+    ----------
+    data
+        Rows that it marks as held out are left out: rankings see training rows only.
+    model
+        An unfitted scikit-learn estimator with a fixed seed; it is cloned for each run.
+    runs
+        B, the number of bootstrap samples; at least 2.
+    seed
+        Non-negative integer; run b depends on ``(seed, b)`` only.
+    settings
+        How runs are drawn, explained and kept.
+    executor
+        Where they run; all cores of this machine by default.
+    store
+        Folder of checkpoints: finished runs found there are not repeated. None keeps nothing.
+    label
+        Name under which the store remembers the study, to say what changed since the last time;
+        the data set's name by default.
+    progress
+        Told about each finished run; silent by default.
+
+    Returns
+    -------
+    Attributions
+
+    Raises
+    ------
+    ConfigError
+        Fewer than 2 runs, or a negative seed.
+    DataError, ModelError
+        Where a sample cannot be drawn, or a model not be fitted or explained.
+    CheckpointError, OutputError
+        Where the store is in use or cannot be written.
+    """
+    if runs < 2:
+        raise ConfigError(f"runs={runs}: a distribution over runs needs at least 2")
+    if seed < 0:
+        raise ConfigError(f"seed={seed}: must be 0 or more")
+    settings = settings or BootstrapSettings()
+    executor = executor or Executor()
+    progress = progress or Progress(quiet=True)
+    data, rows = _training_rows(data)
+    constant = check_dataset(
+        data,
+        allow_nan=handles_nan(model),
+        allow_categorical=handles_categorical(model),
+        min_per_class=max(2, settings.min_per_class),
+    )
+    if constant:
+        progress.say(f"{len(constant)} constant features have no attribution: {listed(constant)}")
+    inputs = _inputs(data, model, seed, settings)
+    parts = key_parts(data, model, seed=seed, settings=settings)
+    with _open_store(store, executor, parts, label or data.name, progress) as checkpoints:
+        _compute(inputs, runs, executor, checkpoints, progress)
+        return _assemble(data, rows, inputs, runs, checkpoints, parts, progress)
+
+
+def _training_rows(data: Dataset) -> tuple[Dataset, np.ndarray]:
+    """Return the data without held-out rows, and the row numbers that are left."""
+    if data.held_out is None:
+        return data, np.arange(len(data.X))
+    rows = np.flatnonzero(~data.held_out)
+    groups, weights = (None if of is None else of[rows] for of in (data.groups, data.weights))
+    training = replace(
+        data,
+        X=data.X.iloc[rows].reset_index(drop=True),
+        y=data.y[rows],
+        groups=groups,
+        weights=weights,
+        held_out=None,
+    )
+    return training, rows
+
+
+def key_parts(
+    data: Dataset, model: Any, *, seed: int, settings: BootstrapSettings
+) -> dict[str, str]:
+    """Return all that a replicate depends on besides its number, by name.
+
+    The number of runs and the aggregate are left out: they decide what is made of the replicates.
+    """
+    kept = {key: value for key, value in asdict(settings).items() if key != "aggregate"}
+    return {
+        "data": data_digest(data),
+        "seed": str(seed),
+        "code": code_digest(*_CODE),
+        **{f"settings.{name}": repr(value) for name, value in kept.items()},
+        **_describe_model(model),
+        **{f"version of {name}": number for name, number in library_versions(model).items()},
+    }
+
+
+def data_digest(data: Dataset) -> str:
+    """Return the sha256 of what the replicates read: values, names, target, groups, weights."""
+    digest = hashlib.sha256(repr((data.task, data.classes)).encode())
+    X = _design(data)
+    digest.update(repr([(str(name), str(kind)) for name, kind in data.X.dtypes.items()]).encode())
+    if isinstance(X, np.ndarray):
+        digest.update(X.data)
+    else:
+        import pandas as pd
+
+        digest.update(pd.util.hash_pandas_object(X, index=False).to_numpy().tobytes())
+        for name in X.select_dtypes("category"):
+            digest.update(repr(X[name].cat.categories.tolist()).encode())
+    for array in (data.y, _codes(data.groups), data.weights):
+        digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def library_versions(model: Any) -> dict[str, str]:
+    """Return the versions of the libraries that decide a replicate, the model's own included."""
+    found = {}
+    for name in sorted({*_LIBRARIES, _distribution(model)}):
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _distribution(model: Any) -> str:
+    """Return the name under which the library of a model is installed."""
+    package = type(final_step(model)).__module__.partition(".")[0]
+    return _DISTRIBUTIONS.get(package, package)
+
+
+def _inputs(data: Dataset, model: Any, seed: int, settings: BootstrapSettings) -> ReplicateInputs:
+    X = _design(data)
+    n_outputs = len(data.classes) if data.task == "multiclass" else 1
+    n, p = X.shape
+    kept = kept_rows(n, p, n_outputs, settings.row_values) if settings.row_level else None
+    return ReplicateInputs(
+        X=X,
+        y=np.asarray(data.y),
+        task=data.task,
+        n_outputs=n_outputs,
+        groups=_codes(data.groups),
+        weights=None if data.weights is None else np.asarray(data.weights, dtype=np.float64),
+        model=model,
+        settings=settings,
+        kept=np.empty(0, dtype=np.int64) if kept is None else kept,
+        seed=seed,
+    )
+
+
+def _design(data: Dataset) -> Table:
+    """Return X as the models take it: float64 in C order, or the table if it has categories."""
+    if any(str(kind) == "category" for kind in data.X.dtypes):
+        return data.X.reset_index(drop=True)
+    return np.ascontiguousarray(data.X.to_numpy(dtype=np.float64))
+
+
+def _codes(groups: np.ndarray | None) -> np.ndarray | None:
+    return None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+
+
+@contextlib.contextmanager
+def _open_store(
+    root: Path | None,
+    executor: Executor,
+    parts: Mapping[str, str],
+    label: str,
+    progress: Progress,
+) -> Iterator[CheckpointStore]:
+    """Open the store of checkpoints, or a temporary one where none is wanted."""
+    with contextlib.ExitStack() as stack:
+        folder = root or stack.enter_context(scratch_folder(executor.scratch))
+        store = CheckpointStore(folder, parts, label)
+        stack.enter_context(store.open(say=progress.say))
+        yield store
+
+
+def _compute(
+    inputs: ReplicateInputs,
+    runs: int,
+    executor: Executor,
+    store: CheckpointStore,
+    progress: Progress,
+) -> None:
+    """Compute the replicates that the store lacks."""
+    done = store.done(say=progress.say)
+    missing = [index for index in range(runs) if index not in done]
+    with progress:
+        progress.start(runs, runs - len(missing))
+        for index, arrays in executor.run(run_replicate, inputs, missing):
+            store.write(index, arrays)
+            progress.advance()
+
+
+def _assemble(
+    data: Dataset,
+    rows: np.ndarray,
+    inputs: ReplicateInputs,
+    runs: int,
+    store: CheckpointStore,
+    parts: Mapping[str, str],
+    progress: Progress,
+) -> Attributions:
+    """Put the replicates together in their order."""
+    S = np.empty((runs, inputs.X.shape[1], inputs.n_outputs))
+    n_oob, redraws = np.empty(runs, dtype=np.int64), np.empty(runs, dtype=np.int64)
+    oob_weight = np.empty(runs)
+    names: dict[tuple[str, str], None] = {}
+    warned: Counter[str] = Counter()
+    for index in range(runs):
+        with store.read(index) as arrays:
+            S[index] = arrays["S"]
+            n_oob[index], redraws[index] = arrays["n_oob"], arrays["redraws"]
+            oob_weight[index] = arrays["oob_weight"]
+            names[str(arrays["explainer"]), str(arrays["space"])] = None
+            warned.update(arrays["warnings"].tolist())
+    for line, count in sorted(warned.items()):
+        progress.say(f"in {count} of {runs} runs: {line}")
+    if inputs.settings.aggregate == "mean":
+        S /= np.where(oob_weight > 0, oob_weight, 1.0)[:, None, None]
+    return Attributions(
+        S=S,
+        aggregate=inputs.settings.aggregate,
+        features=tuple(str(name) for name in data.X.columns),
+        classes=tuple(data.classes) if inputs.n_outputs > 1 else (),
+        n_oob=n_oob,
+        redraws=redraws,
+        explainer=", ".join(explainer for explainer, _ in names),
+        space=", ".join(dict.fromkeys(space for _, space in names)),
+        rows=_row_summaries(inputs, rows, runs, store),
+        meta={**_meta(data, inputs, runs, parts), "warnings": dict(sorted(warned.items()))},
+    )
+
+
+def _row_summaries(
+    inputs: ReplicateInputs, rows: np.ndarray, runs: int, store: CheckpointStore
+) -> RowSummaries | None:
+    """Summarise the kept rows; ``rows`` (n,) are the numbers of the training rows."""
+    if not inputs.settings.row_level:
+        return None
+    n, p = inputs.X.shape
+    shape = (p, inputs.n_outputs)
+    summaries = summarise_rows(store, runs, inputs.kept, n, shape, inputs.weights)
+    return replace(summaries, rows=rows[inputs.kept])
+
+
+def _meta(
+    data: Dataset, inputs: ReplicateInputs, runs: int, parts: Mapping[str, str]
+) -> dict[str, Any]:
+    return {
+        "data": {"name": data.name, "digest": data.digest, "replicates_read": parts["data"]},
+        "task": data.task,
+        "target": data.target,
+        "target_classes": list(data.classes),
+        "n": inputs.X.shape[0],
+        "p": inputs.X.shape[1],
+        "runs": runs,
+        "seed": inputs.seed,
+        "settings": asdict(inputs.settings),
+        "model": {
+            name.removeprefix("model."): value
+            for name, value in parts.items()
+            if name.startswith("model")
+        },
+        "versions": library_versions(inputs.model),
+        "class_aggregate": CLASS_AGGREGATE if inputs.n_outputs > 1 else None,
+        "weighted": inputs.weights is not None,
+        "grouped": inputs.groups is not None,
+    }
+
+
+def _describe_model(model: Any) -> dict[str, str]:
+    """Return the model's class and parameters, and the source of a class without a version."""
+    kind = type(model)
+    described = {"model": f"{kind.__module__}.{kind.__qualname__}"}
+    for name, value in sorted(model.get_params(deep=True).items()):
+        described[f"model.{name}"] = _describe_value(value)
+    if _distribution(model) not in library_versions(model):
+        with contextlib.suppress(OSError, TypeError):
+            source = inspect.getsource(type(final_step(model))).encode()
+            described["model source"] = hashlib.sha256(source).hexdigest()
+    return described
+
+
+def _describe_value(value: Any) -> str:
+    """Return a text that is the same in every process and differs where the value does."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    if hasattr(value, "get_params"):  # its parameters are listed with their own names
+        return f"{type(value).__module__}.{type(value).__qualname__}"
+    if isinstance(value, list | tuple):
+        return f"{type(value).__name__}({', '.join(_describe_value(item) for item in value)})"
+    if isinstance(value, Mapping):
+        pairs = (f"{key!r}: {_describe_value(item)}" for key, item in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    import joblib
+
+    return f"{type(value).__qualname__} {joblib.hash(value)}"
