@@ -292,8 +292,8 @@ class Density:
 def density(x: ArrayLike, *, points: int = 256) -> Density:
     """Estimate the distribution of one feature's S.
 
-    The kernel estimate is Gaussian with Scott's bandwidth, folded at zero because S cannot be
-    negative.
+    The kernel is Gaussian with Silverman's robust bandwidth (1986, eq. 3.31), and the estimate is
+    folded at zero because S cannot be negative.
 
     Parameters
     ----------
@@ -319,11 +319,18 @@ def density(x: ArrayLike, *, points: int = 256) -> Density:
     flat = len(values) > 0 and bool(is_constant(values[None, :])[0])
     if len(values) < MIN_RUNS_FOR_SHAPE or flat:
         return Density(p0, values, mean, 0.0 if flat else sd, np.empty(0), None, None)
-    kernel = stats.gaussian_kde(values / mean)
+    kernel = stats.gaussian_kde(values / mean, bw_method=_bandwidth(values, sd))
     reach = 3 * kernel.factor * sd
     grid = np.linspace(max(0.0, values[0] - reach), values[-1] + reach, points)
     kde = (kernel(grid / mean) + kernel(-grid / mean)) / mean
     return Density(p0, values, mean, sd, grid, kde, stats.norm.pdf(grid, mean, sd))
+
+
+def _bandwidth(values: NDArray[np.float64], sd: float) -> float:
+    """Silverman's rule in units of sd; the quartiles keep a long tail from widening it."""
+    quartiles = float(stats.iqr(values)) / 1.349
+    spread = min(sd, quartiles) if quartiles > 0 else sd
+    return 0.9 * float(len(values)) ** -0.2 * spread / sd
 
 
 @dataclass(frozen=True)

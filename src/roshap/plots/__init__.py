@@ -1,0 +1,19 @@
+"""Figures: data in, a matplotlib ``Figure`` out, and files that say where they come from."""
+
+from __future__ import annotations
+
+from roshap.plots.distributions import histograms, ridgelines, single_rounds
+from roshap.plots.rankings import ranking
+from roshap.plots.save import read_provenance, save_figure
+from roshap.plots.style import RANKER_COLOURS, context
+
+__all__ = [
+    "RANKER_COLOURS",
+    "context",
+    "histograms",
+    "ranking",
+    "read_provenance",
+    "ridgelines",
+    "save_figure",
+    "single_rounds",
+]
