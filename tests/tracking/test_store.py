@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -148,6 +149,24 @@ def test_file_that_is_no_database_is_one_line(tmp_path: Path, name: str) -> None
     (tmp_path / name).write_text("not a database at all")
     with pytest.raises(TrackingError, match=rf"{name}: file is not a database \(move the file"):
         open_store(f"sqlite:///{tmp_path / name}", tmp_path)
+
+
+def test_telemetry_is_off() -> None:
+    code = (
+        "from roshap.tracking.store import import_mlflow; import_mlflow();"
+        "from mlflow.telemetry import get_telemetry_client; print(get_telemetry_client())"
+    )
+    # a CI system and pytest switch it off as well, and this process has imported MLflow before
+    others = ("CI", "GITHUB_ACTIONS", "PYTEST_CURRENT_TEST", "DO_NOT_TRACK")
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in others and not name.startswith("MLFLOW_")
+    }
+    answer = subprocess.run(
+        [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True
+    )
+    assert answer.stdout.strip() == "None"
 
 
 def test_password_is_not_shown() -> None:

@@ -27,6 +27,11 @@ LOCK_FOLDER = Path(".roshap") / "locks"
 _SQLITE = "sqlite:///"
 _CREATE_TIMEOUT = 120.0  # seconds; the migrations of a fresh store take about 3.5
 _BUSY_TIMEOUT = 20.0  # seconds to wait for another writer; MLflow's own value
+_QUIET_VARIABLES = (
+    "MLFLOW_DISABLE_TELEMETRY",
+    "DO_NOT_TRACK",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT",  # standard output belongs to the stage
+)
 _QUIET_LOGGERS = {
     "alembic": logging.WARNING,
     # logs the traceback of every error that it raises as well; errors are reported once, by us
@@ -38,7 +43,7 @@ _SHORT_RETRIES = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_BACKOFF_JITTER": "0",
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "3",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
 }
 
 
@@ -241,9 +246,9 @@ def _follow_move(database: sqlite3.Connection, root: Path) -> None:
 
 
 def import_mlflow() -> Any:
-    """Import MLflow without telemetry and without its messages about migrations."""
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    os.environ.setdefault("DO_NOT_TRACK", "true")
+    """Import MLflow without telemetry and without its messages."""
+    for variable in _QUIET_VARIABLES:
+        os.environ.setdefault(variable, "true")
     with _collector_paused():
         import mlflow
     for name, level in _QUIET_LOGGERS.items():
