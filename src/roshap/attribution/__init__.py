@@ -1,0 +1,1 @@
+"""Attributions over bootstrap replicates: explainers, distribution, score, ranking."""
