@@ -7,6 +7,9 @@ are added there.
 from __future__ import annotations
 
 import functools
+import os
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -49,7 +52,7 @@ def _loky(
     """Run in worker processes of this machine; the shared data goes to them through a file."""
     with scratch_folder(executor.scratch) as folder:
         shared_data.dump((function, shared), folder)
-        call = functools.partial(_call_in_worker, folder, executor.threads)
+        call = functools.partial(_call_in_worker, os.getpid(), folder, executor.threads)
         with joblib.parallel_config(backend="loky", inner_max_num_threads=executor.threads):
             results = joblib.Parallel(
                 n_jobs=executor.workers, return_as="generator_unordered", batch_size=1
@@ -73,10 +76,27 @@ class _Answer(NamedTuple):
     value: Any
 
 
-def _call_in_worker(folder: Path, threads: int, task: int) -> _Answer:
+def _call_in_worker(parent: int, folder: Path, threads: int, task: int) -> _Answer:
+    _end_with(parent)
     function, shared = shared_data.load(folder)
     with threadpool_limits(limits=threads):
         return _Answer(task, function(shared, task))
+
+
+@functools.cache
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent, which may be killed without a chance to say so.
+
+    Idle workers would otherwise stay for minutes, with their memory and the terminal's streams.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    if os.name == "posix":
+        threading.Thread(target=watch, daemon=True, name="roshap parent watch").start()
 
 
 BACKENDS: dict[str, Backend] = {"serial": _serial, "loky": _loky}
