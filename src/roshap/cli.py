@@ -44,6 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         print(f"roshap: {_one_line(error)}", file=sys.stderr)
         return USER_ERROR
+    except BrokenPipeError:
+        # the reader of a pipe has left (`roshap ... | head`): nothing more to say, and no complaint
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print(
             "roshap: interrupted; finished runs are kept, the same command goes on", file=sys.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,28 @@ class Dataset:
     def p(self) -> int:
         """Number of features."""
         return self.X.shape[1]
+
+    def take(self, rows: np.ndarray) -> Dataset:
+        """Return the data set with only ``rows``, a boolean mask or indices of shape (n,) or fewer.
+
+        The digest stays that of the whole table: it says where the rows are from.
+        """
+
+        def part(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else values[rows]
+
+        return replace(
+            self,
+            X=self.X.iloc[np.arange(self.n)[rows]].reset_index(drop=True),
+            y=self.y[rows],
+            groups=part(self.groups),
+            weights=part(self.weights),
+            held_out=part(self.held_out),
+        )
+
+    def training(self) -> Dataset:
+        """Return the rows that were not published as a test set: all of them where none was."""
+        return self if self.held_out is None else self.take(~self.held_out)
 
 
 def from_frame(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,29 +39,52 @@ def run_stage(stage: str, arguments: Sequence[str], workspace: Workspace) -> Non
     RoshapError
         For every mistake of the user's, Hydra's own complaints included.
     """
-    os.environ[ROOT_VARIABLE] = str(workspace.root)
-    # Hydra would print its own words and exit with 1; this hands the exception over instead
-    os.environ["HYDRA_FULL_ERROR"] = "1"
     failures: list[RoshapError] = []
-    sys.argv = [f"roshap {stage}", f"hydra.job.name={stage}", *arguments]
+    argv = [f"roshap {stage}", *_flags_first([*arguments, f"hydra.job.name={stage}"])]
     entry = hydra.main(version_base="1.3", config_path=str(workspace.conf), config_name="config")
     try:
-        entry(_Job(stage, workspace.root, tuple(arguments), failures))()
+        with _process_state(argv, workspace):
+            entry(_Job(stage, workspace.root, failures))()
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(explain(error, arguments, workspace)) from error
     if failures:
         raise failures[0]
 
 
+def _flags_first(words: Sequence[str]) -> list[str]:
+    """Put overrides behind everything else: Hydra's parser wants them in one piece."""
+
+    def is_override(word: str) -> bool:
+        return word.startswith("~") or ("=" in word and not word.startswith("-"))
+
+    return sorted(words, key=is_override)
+
+
+@contextlib.contextmanager
+def _process_state(argv: list[str], workspace: Workspace) -> Iterator[None]:
+    """Set what Hydra reads from the process for the time of one call."""
+    # Hydra would print its own words and exit with 1; this hands the exception over instead
+    wanted = {ROOT_VARIABLE: str(workspace.root), "HYDRA_FULL_ERROR": "1"}
+    before, old_argv = {key: os.environ.get(key) for key in wanted}, sys.argv
+    os.environ.update(wanted)
+    sys.argv = argv
+    try:
+        yield
+    finally:
+        sys.argv = old_argv
+        for key, value in before.items():
+            if value is None:
+                del os.environ[key]
+            else:
+                os.environ[key] = value
+
+
 class _Job:
     """What Hydra calls for each composed configuration; picklable, so that launchers ship it."""
 
-    def __init__(
-        self, stage: str, root: Path, arguments: tuple[str, ...], failures: list[RoshapError]
-    ) -> None:
+    def __init__(self, stage: str, root: Path, failures: list[RoshapError]) -> None:
         self.stage = stage
         self.root = root
-        self.arguments = arguments
         self.failures = failures
 
     def __call__(self, composed: DictConfig) -> Any:

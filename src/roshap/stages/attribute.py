@@ -26,7 +26,8 @@ ABOUT = "experiment.json"
 
 def attribute(config: RootConfig, context: StageContext) -> Path:
     """Bootstrap the model, explain the out-of-bag rows, write ``<out>/attribute``; return it."""
-    data = load_data(config, context.workspace)
+    whole = load_data(config, context.workspace)
+    data = whole.training()
     model = build(config.model, data.task)
     constant = check_dataset(
         data,
@@ -34,7 +35,7 @@ def attribute(config: RootConfig, context: StageContext) -> Path:
         allow_categorical=handles_categorical(model),
         min_per_class=config.bootstrap.min_per_class,
     )
-    notes = _notes(data, constant)
+    notes = _notes(whole, data, constant)
     for note in notes:
         log.info("%s: %s", context.experiment, note)
     folder = context.out / FOLDER
@@ -42,7 +43,7 @@ def attribute(config: RootConfig, context: StageContext) -> Path:
         context.workspace.output(folder) as fresh,
         context.track(
             config,
-            data=[data_input(data)],
+            data=[data_input(whole)],
             dependencies=[table_folder(config, context.workspace)],
         ) as run,
     ):
@@ -107,11 +108,13 @@ def _bootstrap(
     )
 
 
-def _notes(data: Dataset, constant: tuple[str, ...]) -> list[str]:
+def _notes(whole: Dataset, data: Dataset, constant: tuple[str, ...]) -> list[str]:
     """Return what a person should know of the data before reading a ranking."""
     notes = []
     if reason := data.source.get("task_inferred"):
         notes.append(f"task {data.task}, because {reason} (dataset.task=... overrides it)")
+    if data.n < whole.n:
+        notes.append(f"{whole.n - data.n} published test rows are left out of the ranking")
     if constant:
         shown = ", ".join(constant[:5]) + (", ..." if len(constant) > 5 else "")
         notes.append(f"{len(constant)} constant features, whose attribution is 0: {shown}")

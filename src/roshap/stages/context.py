@@ -24,8 +24,8 @@ from roshap.tracking import (
 if TYPE_CHECKING:
     from roshap.stages.config import RootConfig
 
-#: Parts of the configuration that say where something happens and never change a result.
-PLACES = ("compute", "tracking", "fetch", "report", "out")
+#: Parts of the configuration that say how something happens and never change a result.
+MEANS = ("compute", "tracking", "fetch", "report")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class StageContext:
         cls, stage: str, config: RootConfig, workspace: Workspace, overrides: Sequence[str]
     ) -> StageContext:
         """Build the context of one job from its configuration."""
-        words = (without_root(word, workspace.root) for word in overrides)
+        words = (without_root(word, workspace.root) for word in overrides if _matters(word))
         return cls(
             stage=stage,
             experiment=config.experiment or f"{dataset_name(config)}-{config.model.name}",
@@ -105,12 +105,17 @@ class StageContext:
 
 
 def parameters(config: RootConfig, root: Path) -> dict[str, Any]:
-    """Return what decides a result: the configuration without the places."""
-    values = config.model_dump(mode="json", exclude=set(PLACES))
+    """Return what decides a result: the configuration without the means and the place."""
+    values = config.model_dump(mode="json", exclude={*MEANS, "out"})
     if path := values["dataset"].get("path"):
         values["dataset"]["path"] = without_root(str(Path(path).resolve()), root)
     values["dataset"].pop("description", None)
     return values
+
+
+def _matters(override: str) -> bool:
+    """Tell whether an override belongs in the command that makes the same result again."""
+    return override.lstrip("+~").partition("=")[0].partition(".")[0] not in MEANS
 
 
 def dataset_name(config: RootConfig) -> str:

@@ -39,8 +39,6 @@ SHOWN = {
     "p0": "P0",
     "strength": "Strength",
     "stability": "Stability",
-    "mean": "Mean",
-    "sd": "SD",
     "distribution": "Distribution",
 }
 CAPTIONS = {

@@ -93,16 +93,15 @@ def compose_study(name: str, overrides: Sequence[str], workspace: Workspace) -> 
 
     try:
         with initialize_config_dir(version_base="1.3", config_dir=str(workspace.conf / "study")):
-            values = OmegaConf.to_container(compose(name, list(overrides)), resolve=True)
+            # an experiment's own runs are not in the file yet where it takes the study's
+            words = [f"++{word}" if word.startswith("experiments.") else word for word in overrides]
+            values = OmegaConf.to_container(compose(name, words), resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(explain(error, overrides, workspace)) from error
     try:
         study = Study.model_validate(values)
     except ValidationError as error:
-        details = (
-            f"{'.'.join(map(str, e['loc']))}: {e['msg']}".lstrip(": ") for e in error.errors()
-        )
-        raise ConfigError(f"study {name}: " + "; ".join(details)) from None
+        raise ConfigError(f"study {name}: {_first(error)}") from None
     for key, experiment in study.experiments.items():
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", key):
             raise ConfigError(f"experiment name {key!r}: use letters, digits, '.', '_' and '-'")
@@ -120,7 +119,7 @@ def render(study: Study) -> str:
     """Return the text of ``params.yaml``."""
     import yaml
 
-    body = yaml.safe_dump(study.model_dump(), sort_keys=False, default_flow_style=None, width=100)
+    body = yaml.safe_dump(study.model_dump(), sort_keys=False, default_flow_style=None, width=120)
     return HEADER.format(name=study.study) + body
 
 
@@ -143,4 +142,13 @@ def load_study(path: Any) -> Study:
     try:
         return Study.model_validate(values)
     except ValidationError as error:
-        raise RoshapError(f"{path} is not a study: {error.errors()[0]['msg']}") from None
+        raise RoshapError(f"{path} is not a study: {_first(error)}") from None
+
+
+def _first(error: ValidationError) -> str:
+    """Say the first finding, and how many there are besides (one override can break them all)."""
+    first, *others = error.errors()
+    place = ".".join(str(part) for part in first["loc"])
+    text = first["msg"].removeprefix("Value error, ")
+    more = f" (and {len(others)} more like it)" if others else ""
+    return f"{place}: {text}{more}" if place else f"{text}{more}"
