@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -12,7 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from roshap.errors import DataError, OutputError
+from roshap.compute.files import write_json, writing
+from roshap.errors import DataError
 
 Aggregate = Literal["sum", "mean"]
 
@@ -129,21 +129,17 @@ class Attributions:
             "row_summaries": self.rows is not None,
             "meta": dict(self.meta),
         }
-        text = json.dumps(description, indent=1, sort_keys=True, ensure_ascii=False)
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-            arrays = {"S": self.S, "n_oob": self.n_oob, "redraws": self.redraws}
-            _save_arrays(directory / RUNS_FILE, arrays)
-            if self.rows is None:
-                (directory / ROWS_FILE).unlink(missing_ok=True)
-            else:
-                _save_arrays(
-                    directory / ROWS_FILE,
-                    {item.name: np.asarray(getattr(self.rows, item.name)) for item in _ROW_FIELDS},
-                )
-            _replace(directory / META_FILE, f"{text}\n".encode())
-        except OSError as error:
-            raise OutputError(f"cannot write {directory}: {error.strerror or error}") from error
+        _save_arrays(
+            directory / RUNS_FILE, {"S": self.S, "n_oob": self.n_oob, "redraws": self.redraws}
+        )
+        if self.rows is None:
+            (directory / ROWS_FILE).unlink(missing_ok=True)
+        else:
+            _save_arrays(
+                directory / ROWS_FILE,
+                {item.name: np.asarray(getattr(self.rows, item.name)) for item in _ROW_FIELDS},
+            )
+        write_json(directory / META_FILE, description)
 
     @classmethod
     def load(cls, directory: Path) -> Attributions:
@@ -188,22 +184,11 @@ class Attributions:
 _ROW_FIELDS = fields(RowSummaries)
 
 
-def _save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with partial.open("wb") as file:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # no array has its name
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    with writing(path) as file:
+        np.savez_compressed(file, **arrays)
 
 
 def _load_arrays(path: Path) -> dict[str, np.ndarray]:
     with np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
-
-
-def _replace(path: Path, content: bytes) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(content)
-    partial.replace(path)

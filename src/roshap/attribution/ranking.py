@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -15,7 +14,8 @@ from numpy.typing import ArrayLike
 from roshap.attribution.attributions import Attributions
 from roshap.attribution.distribution import RowMoments, describe
 from roshap.attribution.score import score
-from roshap.errors import DataError, OutputError
+from roshap.compute.files import write_bytes
+from roshap.errors import DataError
 
 #: Columns of a ranking, in their order, each with a sentence for a reader.
 GLOSSARY: dict[str, str] = {
@@ -191,14 +191,8 @@ def write_ranking(
         directory / f"{name}.parquet": parquet.getvalue(),
         directory / f"{name}.csv": table.to_csv(index=False, lineterminator="\n").encode(),
     }
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for path, content in contents.items():
-            partial = path.with_name(f".{path.name}.{os.getpid()}")
-            partial.write_bytes(content)
-            partial.replace(path)
-    except OSError as error:
-        raise OutputError(f"cannot write {directory}: {error.strerror or error}") from error
+    for path, content in contents.items():
+        write_bytes(path, content)
     return list(contents)
 
 

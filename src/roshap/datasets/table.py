@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from roshap.compute.files import writing
 from roshap.datasets.dataset import Dataset
 from roshap.datasets.digest import GROUP, HELD_OUT, WEIGHT, table_digest
-from roshap.errors import DataError, OutputError
+from roshap.errors import DataError
 
 TABLE, ABOUT = "table.parquet", "table.json"
 FORMAT = "roshap.table/1"
@@ -88,22 +86,6 @@ def load(directory: Path | str) -> Dataset:
             f"{str(about['digest'])[:12]}: fetch the data set again"
         )
     return data
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary neighbour of ``path``, which takes its place when all is written."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as stream:
-            yield stream
-        temporary.replace(path)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
-    finally:
-        if temporary.is_file():
-            temporary.unlink()
 
 
 def _dictionary(found: np.ndarray, labels: Any) -> Any:

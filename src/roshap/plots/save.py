@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from PIL import Image
 
-from roshap.errors import DataError, OutputError
+from roshap.compute.files import write_bytes
+from roshap.errors import DataError
 from roshap.plots.style import context
 
 _KEY = "roshap provenance"
@@ -59,13 +59,7 @@ def save_figure(fig: Figure, path: Path, provenance: Mapping[str, str]) -> list[
         with context():
             fig.savefig(drawn, format=kind, metadata=inside)
         target = path.with_name(f"{path.name}.{kind}")
-        partial = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_bytes(drawn.getvalue())
-            partial.replace(target)
-        except OSError as error:
-            raise OutputError(f"cannot write {target}: {error.strerror or error}") from error
+        write_bytes(target, drawn.getvalue())
         written.append(target)
     return written
 

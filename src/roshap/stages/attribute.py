@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from roshap.attribution.attributions import Attributions
 from roshap.attribution.bootstrap import BootstrapSettings, bootstrap_attributions
 from roshap.compute import Executor, Progress
+from roshap.compute.files import write_json
 from roshap.datasets import Dataset, check_dataset
 from roshap.models import build, handles_categorical, handles_nan
 from roshap.stages.config import RootConfig
@@ -149,4 +149,4 @@ def _write_about(
         "aggregate": result.aggregate,
         "notes": notes,
     }
-    path.write_text(json.dumps(about, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    write_json(path, about)

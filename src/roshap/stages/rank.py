@@ -12,6 +12,7 @@ import pandas as pd
 from roshap.attribution.attributions import Attributions
 from roshap.attribution.distribution import Verdict, verdict
 from roshap.attribution.ranking import rank_attributions, rank_classes, write_ranking
+from roshap.compute.files import write_json
 from roshap.errors import DataError
 from roshap.plots import histograms, ranking, ridgelines, save_figure, single_rounds
 from roshap.plots.style import shorten
@@ -47,9 +48,9 @@ def rank(config: RootConfig, context: StageContext) -> Path:
         write_lineage(fresh, lineage)
         _draw(fresh / "figures", config, about, attributions, table, lineage)
         metrics = summarise(table, found)
-        _write_json(fresh / SUMMARY, {**about, "verdict": found.sentence, "metrics": metrics})
+        write_json(fresh / SUMMARY, {**about, "verdict": found.sentence, "metrics": metrics})
         _log(run, about, table, found, metrics, fresh)
-    _write_metrics(context.out / "metrics" / f"{FOLDER}.json", metrics)
+    write_json(context.out / "metrics" / f"{FOLDER}.json", metrics)
     return folder
 
 
@@ -145,12 +146,3 @@ def _log(
 
 def _parameters(folder: Path) -> Any:
     return json.loads((folder / "lineage.json").read_text())["parameters"]
-
-
-def _write_metrics(path: Path, metrics: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _write_json(path, metrics)
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")

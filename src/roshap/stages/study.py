@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError, model_validator
 
+from roshap.compute.files import write_bytes
 from roshap.errors import ConfigError, RoshapError
 from roshap.stages.config import Strict, suggestion
 from roshap.stages.workspace import Workspace
@@ -68,10 +69,7 @@ def study_command(arguments: Sequence[str], workspace: Workspace) -> int:
     if name not in names:
         raise ConfigError(f"unknown study {name!r}{suggestion(name, names)}")
     study = compose_study(name, overrides, workspace)
-    text = render(study)
-    temporary = workspace.params.with_suffix(".yaml.new")
-    temporary.write_text(text)
-    temporary.replace(workspace.params)
+    write_bytes(workspace.params, render(study).encode())
     print(f"params.yaml: study {name}, {len(study.experiments)} experiments; run them: dvc repro")
     return 0
 

@@ -20,8 +20,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from roshap.compute.files import write_json
 from roshap.errors import TrackingError
-from roshap.tracking.record import write_json
 
 LIBRARIES = (
     "catboost",

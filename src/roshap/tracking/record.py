@@ -7,11 +7,12 @@ DVC would re-run all that follows.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from roshap.compute.files import write_json
 
 RECORD_FOLDER = Path(".roshap") / "runs"
 
@@ -37,17 +38,5 @@ def read_record(root: Path, stage: str, experiment: str) -> dict[str, Any] | Non
 def write_record(root: Path, stage: str, experiment: str, record: Mapping[str, Any]) -> Path:
     """Write the record atomically and return its path."""
     path = record_path(root, stage, experiment)
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, record)
     return path
-
-
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write ``content`` as sorted, indented JSON: completely or not at all."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
-    text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
-    try:
-        fresh.write_text(f"{text}\n", encoding="utf-8", newline="\n")
-        os.replace(fresh, path)
-    finally:
-        fresh.unlink(missing_ok=True)
