@@ -19,8 +19,8 @@ from roshap.compute.checkpoint import CheckpointStore
 
 OOB_SHARE = math.exp(-1.0)  # the limit of (1 - 1/n)^n, expected share of OOB rows
 PART_VALUES = 65_536  # expected attributions in one part of one run
-BLOCK_BYTES = 32 * 2**20  # memory of one block of summaries
-ROWS_AT_ONCE = 32  # so that the float64 copies of a piece stay in the processor's cache
+BLOCK_BYTES = 16 * 2**20  # attributions over all runs that are in memory at a time
+PIECE_VALUES = 2**16  # of those, as many have float64 copies: they stay in the cache
 LEVELS = (0.05, 0.5, 0.95)
 
 
@@ -185,8 +185,9 @@ class _Columns:
         self, columns: slice, values: np.ndarray, n_oob: np.ndarray, runs: int, scale: np.ndarray
     ) -> None:
         """Summarise one block, some rows at a time, with the sums in float64."""
-        for start in range(0, len(n_oob), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
+        step = max(1, PIECE_VALUES // (values.shape[1] * values.shape[2]))
+        for start in range(0, len(n_oob), step):
+            rows = slice(start, start + step)
             block = values[rows].astype(np.float64)
             self._summarise((rows, columns), block, n_oob[rows])
             self._add_moments(columns, np.abs(block, out=block) * scale[rows, None, None], runs)
