@@ -54,7 +54,7 @@ def test_partial_file_of_a_killed_process_does_not_count(tmp_path):
     store = make(tmp_path)
     with store.open():
         pass
-    leftover = store.folder / "000003.999.partial"
+    leftover = store.folder / ".000003.npz.999.tmp"
     leftover.write_bytes(b"half")
     with store.open():
         assert store.done() == set()
@@ -90,8 +90,11 @@ def test_going_back_finds_the_old_replicates(tmp_path):
         make(tmp_path).write(0, {"S": np.zeros(1)})
     with make(tmp_path, seed="1").open():
         pass
-    with make(tmp_path).open():
+    said = []
+    with make(tmp_path).open(say=said.append):
         assert make(tmp_path).done() == {0}
+    (line,) = said
+    assert line.startswith("seed changed since the last run of this label: going on with earlier")
 
 
 def test_labels_share_equal_computations(tmp_path):
@@ -160,7 +163,7 @@ def test_failed_write_leaves_no_file(tmp_path, monkeypatch):
         with pytest.raises(OutputError, match="No space left on device"):
             store.write(0, {"S": np.zeros(1)})
         assert store.done() == set()
-        assert not list(store.folder.glob("*.partial"))
+        assert not list(store.folder.glob(".*.tmp"))
 
 
 def test_missing_replicate_is_named(tmp_path):

@@ -19,7 +19,6 @@ from roshap.attribution.replicate import BootstrapSettings, ReplicateInputs, run
 from roshap.attribution.row_summaries import kept_rows, summarise_rows
 from roshap.compute import CheckpointStore, Executor, Progress, code_digest, scratch_folder
 from roshap.datasets import check_dataset
-from roshap.datasets.checks import listed
 from roshap.errors import ConfigError
 from roshap.models import final_step, handles_categorical, handles_nan
 
@@ -105,37 +104,19 @@ def bootstrap_attributions(
     settings = settings or BootstrapSettings()
     executor = executor or Executor()
     progress = progress or Progress(quiet=True)
-    data, rows = _training_rows(data)
-    constant = check_dataset(
+    rows = np.arange(data.n) if data.held_out is None else np.flatnonzero(~data.held_out)
+    data = data.training()
+    check_dataset(
         data,
         allow_nan=handles_nan(model),
         allow_categorical=handles_categorical(model),
         min_per_class=max(2, settings.min_per_class),
     )
-    if constant:
-        progress.say(f"{len(constant)} constant features have no attribution: {listed(constant)}")
     inputs = _inputs(data, model, seed, settings)
     parts = key_parts(data, model, seed=seed, settings=settings)
     with _open_store(store, executor, parts, label or data.name, progress) as checkpoints:
         _compute(inputs, runs, executor, checkpoints, progress)
         return _assemble(data, rows, inputs, runs, checkpoints, parts, progress)
-
-
-def _training_rows(data: Dataset) -> tuple[Dataset, np.ndarray]:
-    """Return the data without held-out rows, and the row numbers that are left."""
-    if data.held_out is None:
-        return data, np.arange(len(data.X))
-    rows = np.flatnonzero(~data.held_out)
-    groups, weights = (None if of is None else of[rows] for of in (data.groups, data.weights))
-    training = replace(
-        data,
-        X=data.X.iloc[rows].reset_index(drop=True),
-        y=data.y[rows],
-        groups=groups,
-        weights=weights,
-        held_out=None,
-    )
-    return training, rows
 
 
 def key_parts(

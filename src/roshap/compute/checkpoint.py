@@ -14,7 +14,6 @@ import contextlib
 import hashlib
 import importlib.util
 import json
-import os
 import re
 import shutil
 import struct
@@ -26,11 +25,11 @@ from typing import NoReturn
 import numpy as np
 from filelock import FileLock, Timeout
 
+from roshap.compute.files import write_json, writing
 from roshap.errors import CheckpointError, OutputError
 
 LABELS = "labels"
 _SUFFIX = ".npz"
-_PARTIAL = ".partial"
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -93,17 +92,16 @@ class CheckpointStore:
             self._acquire(lock, wait, say)
         try:
             if self.changed:
-                say(
-                    f"{_enumerate(self.changed)} changed since the last run of this label: "
-                    "starting afresh"
+                earlier = any(self.folder.glob(f"*{_SUFFIX}"))
+                how = (
+                    "going on with earlier runs of just this kind" if earlier else "starting afresh"
                 )
+                say(f"{_enumerate(self.changed)} changed since the last run of this label: {how}")
             with self._writing():
-                for leftover in self.folder.glob(f"*{_PARTIAL}"):
+                for leftover in self.folder.glob(".*.tmp"):  # of a killed process
                     leftover.unlink()
-                self._label_file.parent.mkdir(exist_ok=True)
-                text = json.dumps(self.key_parts, indent=1, sort_keys=True)
-                for path in (self.folder / "key.json", self._label_file):
-                    _write_atomically(path, text.encode())
+            for path in (self.folder / "key.json", self._label_file):
+                write_json(path, self.key_parts)
             yield
         finally:
             lock.release()
@@ -128,15 +126,8 @@ class CheckpointStore:
         OutputError
             Where the file cannot be written, e.g. because the disk is full.
         """
-        path = self.path(index)
-        partial = path.with_suffix(f".{os.getpid()}{_PARTIAL}")
-        with self._writing():
-            try:
-                with partial.open("wb") as file:
-                    np.savez(file, **arrays)  # type: ignore[arg-type]  # no array has its name
-                partial.replace(path)
-            finally:
-                partial.unlink(missing_ok=True)
+        with writing(self.path(index)) as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]  # no array has its name
 
     def read(self, index: int) -> np.lib.npyio.NpzFile:
         """Open a replicate's arrays; each is read from disk when it is asked for.
@@ -252,12 +243,6 @@ def _is_whole(path: Path) -> bool:
             return archive.testzip() is None
     except (OSError, EOFError, ValueError, NotImplementedError, struct.error, zipfile.BadZipFile):
         return False
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    partial = path.with_name(f"{path.name}.{os.getpid()}{_PARTIAL}")
-    partial.write_bytes(content)
-    partial.replace(path)
 
 
 def _file_name(label: str) -> str:
