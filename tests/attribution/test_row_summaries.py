@@ -1,4 +1,5 @@
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -105,3 +106,22 @@ def test_one_row_at_least():
 def test_parts_cover_every_column_once(n_kept, n_columns):
     parts = column_parts(n_kept, n_columns)
     assert [c for part in parts for c in range(part.start, part.stop)] == list(range(n_columns))
+
+
+def test_memory_does_not_grow_with_the_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(row_summaries, "BLOCK_BYTES", 2**20)
+    monkeypatch.setattr(row_summaries, "PIECE_VALUES", 2**12)
+    rows, phi = np.arange(200), np.ones((70, 100, 1), dtype=np.float32)
+    store = CheckpointStore(tmp_path, {}, "x")
+    with store.open():
+        for run in range(150):
+            positions = np.random.default_rng(run).choice(200, size=70, replace=False)
+            store.write(run, pack_rows(np.sort(positions), phi, 200))
+    peaks = []
+    for runs in (40, 150):
+        tracemalloc.start()
+        summarise_rows(store, runs, rows, 200, (100, 1))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # all runs at once would take 200 x 100 x 40 more floats, 3 MB
+    assert peaks[1] < peaks[0] + 2**19
