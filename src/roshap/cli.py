@@ -27,7 +27,7 @@ COMMANDS = {
     "ui": "open MLflow's pages on this machine only: roshap ui [PORT]",
     "clean": "remove checkpoints and other local state (never results): roshap clean [--dry-run]",
 }
-GROUPS = ("dataset", "model", "bootstrap", "explainer", "compute", "tracking")
+GROUPS = ("dataset", "model", "bootstrap", "selection", "explainer", "compute", "tracking")
 
 USER_ERROR = 2
 
@@ -135,6 +135,7 @@ configuration groups (group=option); each option is a commented file conf/<group
 
 often set
   bootstrap.runs=B         number of refits
+  bootstrap.stop=settled   stop when the selection.k=K best features are settled
   seed=N                   same seed, same result, bit for bit
   out=DIR                  where results go (by default a new folder below outputs/)
   experiment=NAME          the run's name in MLflow and in reports

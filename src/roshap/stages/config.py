@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from roshap.datasets.spec import DatasetSpec
 from roshap.errors import ConfigError
 from roshap.models.spec import ModelSpec
 from roshap.tracking.spec import TrackSettings
+
+
+#: Runs of a study that does not say how many.
+DEFAULT_RUNS = 100
 
 
 class Strict(BaseModel):
@@ -21,7 +25,7 @@ class Strict(BaseModel):
 
 
 class BootstrapConfig(Strict):
-    """``conf/bootstrap``: how the runs are drawn and what is kept of them."""
+    """``conf/bootstrap``: how the runs are drawn, when there are enough, what is kept of them."""
 
     runs: int = Field(ge=2)
     strategy: Literal["plain", "stratified", "redraw"]
@@ -31,6 +35,30 @@ class BootstrapConfig(Strict):
     keep: int = Field(ge=1)
     row_level: bool
     row_values: int = Field(ge=1)
+    stop: Literal["fixed", "settled"]
+    looks: list[Annotated[int, Field(ge=2)]] = Field(min_length=1)
+    eps: float = Field(ge=0)
+    alpha: float = Field(gt=0, lt=1)
+    randomness: int = Field(ge=0)
+    groups_threshold: float | None = Field(gt=0, le=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_runs(cls, values: Any) -> Any:
+        """Give ``runs: null`` its number: 100, or what the looks of stop=settled need."""
+        if not isinstance(values, Mapping) or values.get("runs", 0) is not None:
+            return values
+        looks = values.get("looks")
+        counts = [look for look in looks if isinstance(look, int)] if looks else []
+        settled = values.get("stop") == "settled" and counts
+        return {**values, "runs": max(counts) if settled else DEFAULT_RUNS}
+
+
+class SelectionConfig(Strict):
+    """``conf/selection``: which features are taken."""
+
+    k: Annotated[int, Field(ge=1)] | Literal["auto"]
+    k_range: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)]
 
 
 class ExplainerConfig(Strict):
@@ -76,6 +104,7 @@ class RootConfig(Strict):
     dataset: DatasetSpec
     model: ModelSpec
     bootstrap: BootstrapConfig
+    selection: SelectionConfig
     explainer: ExplainerConfig
     compute: ComputeConfig
     tracking: TrackSettings

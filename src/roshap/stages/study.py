@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -13,6 +13,10 @@ from roshap.compute.files import write_bytes
 from roshap.errors import ConfigError, RoshapError
 from roshap.stages.config import Strict, suggestion
 from roshap.stages.workspace import Workspace
+
+
+#: Knobs that a study sets for all its experiments.
+SHARED = ("runs", "seed", "top_k", "stop", "randomness")
 
 
 class Experiment(Strict):
@@ -23,6 +27,8 @@ class Experiment(Strict):
     runs: int = Field(ge=2)
     seed: int = Field(ge=0)
     top_k: int = Field(ge=1)
+    stop: Literal["fixed", "settled"] = "fixed"
+    randomness: int = Field(ge=0, default=0)
 
 
 class Study(Strict):
@@ -39,7 +45,7 @@ class Study(Strict):
         if not isinstance(values, Mapping) or "experiments" not in values:
             return values
         filled = dict(values)
-        shared = {key: filled.pop(key) for key in ("runs", "seed", "top_k") if key in filled}
+        shared = {key: filled.pop(key) for key in SHARED if key in filled}
         only = filled.pop("only", None) or ["*"]
         experiments = {
             name: {**shared, **knobs}
