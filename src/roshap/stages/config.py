@@ -13,7 +13,6 @@ from roshap.errors import ConfigError
 from roshap.models.spec import ModelSpec
 from roshap.tracking.spec import TrackSettings
 
-
 #: Runs of a study that does not say how many.
 DEFAULT_RUNS = 100
 

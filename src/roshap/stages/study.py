@@ -14,7 +14,6 @@ from roshap.errors import ConfigError, RoshapError
 from roshap.stages.config import Strict, suggestion
 from roshap.stages.workspace import Workspace
 
-
 #: Knobs that a study sets for all its experiments.
 SHARED = ("runs", "seed", "top_k", "stop", "randomness")
 
