@@ -1,0 +1,1 @@
+"""Dynamic regressor extension and mixing."""
