@@ -39,7 +39,9 @@ def _section(name: str, folder: Path) -> dict[str, Any]:
         ) from None
     captions = summary["captions"]
     order = {stem: place for place, stem in enumerate(captions)}
-    paths = sorted((folder / "figures").glob("*.png"), key=lambda p: (order.get(p.stem, 99), p.stem))
+    paths = sorted(
+        (folder / "figures").glob("*.png"), key=lambda p: (order.get(p.stem, 99), p.stem)
+    )
     return {
         **summary,
         "name": name,
