@@ -35,7 +35,7 @@ class HybridRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     epochs : int
         Passes in all.
     validation_share : float
-        Share of the rows held out for the switch, where ``fit`` is not given any.
+        Share of the rows held out for the switch; none where ``first`` needs every row.
     random_state : int, RandomState or None
         Of the split and, where they have none of their own, of both parts.
 
@@ -87,7 +87,7 @@ class HybridRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         rng = check_random_state(self.random_state)
-        rows, held = self._split(len(X), weights, rng)
+        rows, held = self._split(weights, rng)
         inside = (X[held], y[held])
         self.history_: dict[str, list[float]] = {name: [] for name in HISTORY}
         first = self._part(self.first, DREMRegressor("adaptive"), self.epochs - 1, rng)
@@ -108,13 +108,15 @@ class HybridRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
     def _split(
-        self, n: int, weights: Array, rng: np.random.RandomState
+        self, weights: Array, rng: np.random.RandomState
     ) -> tuple[np.ndarray, np.ndarray]:
         used = np.flatnonzero(weights > 0)
-        if len(used) < 4:
-            raise ValueError(f"n_samples={len(used)} rows cannot be split for the switch: at least 4")
-        rows, held = train_test_split(used, test_size=self.validation_share, random_state=rng)
-        return rows, held
+        held = int(np.ceil(self.validation_share * len(used)))
+        if len(used) - held < self.n_features_in_ + 1:
+            # none to spare: the switch then looks at the loss on the rows that are learned from
+            return used, used
+        rows, out = train_test_split(used, test_size=held, random_state=rng)
+        return rows, out
 
     def _part(
         self,

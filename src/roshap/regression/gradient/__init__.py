@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from roshap.regression.gradient.classifier import AdamClassifierReference, SGDClassifierReference
 from roshap.regression.gradient.regressor import AdamRegressorReference, SGDRegressorReference
 from roshap.regression.gradient.rules import Adam, Rule, Sgd
 
-__all__ = ["Adam", "AdamRegressorReference", "Rule", "SGDRegressorReference", "Sgd"]
+__all__ = [
+    "Adam",
+    "AdamClassifierReference",
+    "AdamRegressorReference",
+    "Rule",
+    "SGDClassifierReference",
+    "SGDRegressorReference",
+    "Sgd",
+]
