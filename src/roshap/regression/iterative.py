@@ -137,8 +137,8 @@ class IterativeRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
     def predict(self, X: ArrayLike) -> Array:
         """Return predictions (n,) or (n, k), in the units of y."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.asarray(X @ self.coef_.T + self.intercept_)
+        rows = np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        return np.asarray(rows @ self.coef_.T + self.intercept_)
 
     @abstractmethod
     def _reset(self, n: int, rng: np.random.RandomState) -> None:
@@ -178,9 +178,7 @@ class IterativeRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator, ABC):
             self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, reset=reset
         )
         y = np.asarray(y, dtype=np.float64)
-        weights = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if reset:
             self._one_output = y.ndim == 1
         Y = y.reshape(len(y), -1)

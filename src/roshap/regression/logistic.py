@@ -50,7 +50,7 @@ class IterativeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Fit by ``epochs`` passes over the rows; ``validation`` rows are only looked at."""
         if self.epochs < 1:
             raise ModelError(f"epochs={self.epochs}: at least 1")
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = (np.asarray(part) for part in validate_data(self, X, y, dtype=np.float64))
         check_classification_targets(y)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         used = weights > 0
@@ -70,8 +70,7 @@ class IterativeClassifier(ClassifierMixin, BaseEstimator, ABC):
         )
         self.w_ = np.zeros((self.design_.q, Y.shape[1]))
         self.history_: dict[str, list[float]] = {
-            name: []
-            for name in ("epoch", "loss", "validation_loss", "validation_error", "seconds")
+            name: [] for name in ("epoch", "loss", "validation_loss", "validation_error", "seconds")
         }
         A = self.design_.matrix(X)
         self._reset(A)
@@ -87,8 +86,8 @@ class IterativeClassifier(ClassifierMixin, BaseEstimator, ABC):
     def decision_function(self, X: ArrayLike) -> Array:
         """Return log-odds: (n,) of the second of two classes, else (n, C) one against the rest."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        odds = np.asarray(X @ self.coef_.T + self.intercept_)
+        rows = np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        odds = np.asarray(rows @ self.coef_.T + self.intercept_)
         return odds[:, 0] if len(self.classes_) == 2 else odds
 
     def predict_proba(self, X: ArrayLike) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from roshap.compute.files import write_json
@@ -19,6 +19,7 @@ from roshap.tracking import StageRun, write_lineage
 log = logging.getLogger(__name__)
 
 FOLDER = "regress"
+TIMING = "timing"
 SUMMARY = "summary.json"
 
 
@@ -32,11 +33,15 @@ class Job:
         Empty; takes the place of ``<out>/regress`` when the experiment ends well.
     lineage
         The block for :func:`roshap.plots.save_figure`.
+    timing
+        The same for ``<out>/timing``: whatever holds a measured time. Such files differ from one
+        execution to the next, so that nothing else may depend on them.
     data
         The table, for experiments that read one.
     """
 
     folder: Path
+    timing: Path
     lineage: Mapping[str, str]
     data: Dataset | None
 
@@ -60,6 +65,14 @@ class ShownTable:
 
 
 @dataclass(frozen=True)
+class Timing:
+    """Figures (their captions) and tables with measured times."""
+
+    captions: Mapping[str, str] = field(default_factory=dict)
+    tables: Sequence[ShownTable] = ()
+
+
+@dataclass(frozen=True)
 class Findings:
     """What an experiment found, for MLflow, DVC and the report.
 
@@ -75,6 +88,8 @@ class Findings:
         What a reader should know before believing it.
     captions
         Figure (its file's stem) -> caption, in the order of the page.
+    timing
+        What lies in ``<out>/timing``.
     """
 
     metrics: Mapping[str, float | int | str | None]
@@ -83,6 +98,7 @@ class Findings:
     captions: Mapping[str, str]
     tables: Sequence[ShownTable] = ()
     notes: Sequence[str] = ()
+    timing: Timing = field(default_factory=Timing)
 
 
 #: ``run(config, context, job, run)`` of ``regress_<method>``.
@@ -105,6 +121,7 @@ def regress(config: RootConfig, context: StageContext) -> Path:
     folder = context.out / FOLDER
     with (
         context.workspace.output(folder) as fresh,
+        context.workspace.output(context.out / TIMING) as timing,
         context.track(
             config,
             data=[data_input(data)] if data else [],
@@ -116,13 +133,18 @@ def regress(config: RootConfig, context: StageContext) -> Path:
             {data.name: data.digest} if data else {},
         )
         write_lineage(fresh, lineage)
-        found = experiment(chosen.method)(config, context, Job(fresh, lineage, data), run)
+        write_lineage(timing, lineage)
+        job = Job(fresh, timing, lineage, data)
+        found = experiment(chosen.method)(config, context, job, run)
         about = {"experiment": context.experiment, "name": chosen.name, "method": chosen.method}
-        write_json(fresh / SUMMARY, {**about, **asdict(found)})
+        shown = asdict(found)
+        write_json(timing / SUMMARY, shown.pop("timing"))
+        write_json(fresh / SUMMARY, {**about, **shown})
         numbers = {k: v for k, v in found.metrics.items() if isinstance(v, int | float)}
         run.log_metrics(numbers)
         run.note(f"**{context.experiment}**: {found.sentence}")
         run.log_artifacts([fresh])
+        run.log_artifacts([timing], TIMING)
     write_json(context.out / "metrics" / f"{FOLDER}.json", dict(found.metrics))
     where = context.workspace.relative(folder)
     log.info("%s: %s -> %s", context.experiment, found.sentence, where)

@@ -84,7 +84,8 @@ class HybridRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         if self.epochs < 2:
             raise ModelError(f"epochs={self.epochs}: at least 2, one for each part")
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True)
+        checked = validate_data(self, X, y, dtype=np.float64, y_numeric=True, multi_output=True)
+        X, y = (np.asarray(part) for part in checked)
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         rng = check_random_state(self.random_state)
         rows, held = self._split(weights, rng)
@@ -104,12 +105,10 @@ class HybridRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> Array:
         """Return predictions (n,) or (n, k), in the units of y."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.asarray(X @ self.coef_.T + self.intercept_)
+        rows = np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+        return np.asarray(rows @ self.coef_.T + self.intercept_)
 
-    def _split(
-        self, weights: Array, rng: np.random.RandomState
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _split(self, weights: Array, rng: np.random.RandomState) -> tuple[np.ndarray, np.ndarray]:
         used = np.flatnonzero(weights > 0)
         held = int(np.ceil(self.validation_share * len(used)))
         if len(used) - held < self.n_features_in_ + 1:
@@ -156,7 +155,7 @@ class HybridRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                     break
         except DivergenceError:
             # that is a reason to switch; where nothing was good, the second part starts afresh
-            self._append({name: np.nan for name in HISTORY})
+            self._append(dict.fromkeys(HISTORY, np.nan))
         return start
 
     def _append(self, entry: Any) -> None:

@@ -63,7 +63,9 @@ def mix_square(X: Array, Y: Array, *, eps: float = 0.0) -> Mixed:
         usable = (sign != 0) & (log_det >= np.log(eps))
     if not usable.all():
         X, Y, log_det = X[usable], Y[usable], log_det[usable]
-    return Mixed(np.linalg.solve(X, Y), log_det, None, len(usable) - len(X))
+    return Mixed(
+        np.linalg.solve(X, Y), np.asarray(log_det, dtype=np.float64), None, len(usable) - len(X)
+    )
 
 
 def mix_tall(X: Array, Y: Array) -> Mixed:

@@ -8,6 +8,7 @@ whatever the others do (Aranovskiy et al., doi:10.1109/TAC.2016.2614889).
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ class Delay:
 
 @dataclass(frozen=True)
 class Kreisselmeier:
-    """The extension ``G' = -rate G + m m'``, ``h' = -rate h + m y``: M is G, of full order alone."""
+    """The extension ``G' = -rate G + m m'``, ``h' = -rate h + m y``: M is G."""
 
     rate: float
 
@@ -117,6 +118,7 @@ class SignalDREM:
     Attributes
     ----------
     weights_ : (q,) array
+        None before the first sample.
     excitation_ : float
         ``int D^2`` so far (its sum over samples times ``interval``).
     """
@@ -139,6 +141,7 @@ class SignalDREM:
         self.gain = gain
         self.interval = interval
         self.start = start
+        self.weights_: Array | None = None
         self.excitation_ = 0.0
 
     def step(self, y: float, m: ArrayLike) -> Array:
@@ -146,35 +149,34 @@ class SignalDREM:
         row = np.append(np.asarray(m, dtype=np.float64), float(y))
         if not np.isfinite(row).all():
             raise ModelError("a sample holds nan or inf")
-        if not hasattr(self, "weights_"):
-            self._begin(len(row) - 1)
-        if len(row) != len(self.weights_) + 1:
-            raise ModelError(f"m has {len(row) - 1} entries, the model {len(self.weights_)}")
+        w = self._begin(len(row) - 1) if self.weights_ is None else self.weights_
+        if len(row) != len(w) + 1:
+            raise ModelError(f"m has {len(row) - 1} entries, the model {len(w)}")
         M, side = self._extended(row)
         determinant = float(np.linalg.det(M))
         self.excitation_ += self.interval * determinant**2
         if determinant != 0.0:
-            share = self._share(determinant**2)
-            self.weights_ = self.weights_ + share * (np.linalg.solve(M, side) - self.weights_)
-        return self.weights_
+            w = w + self._share(determinant**2) * (np.linalg.solve(M, side) - w)
+        self.weights_ = w
+        return w
 
     def run(self, y: ArrayLike, m: ArrayLike) -> Array:
         """Take samples y (n,) and m (n, q); return the weights after each, (n, q)."""
         pairs = zip(np.asarray(y, dtype=np.float64), np.asarray(m), strict=True)
         return np.array([self.step(value, row) for value, row in pairs])
 
-    def _begin(self, q: int) -> None:
+    def _begin(self, q: int) -> Array:
         check_operators(self.operators, q)
         first = np.zeros(q) if self.start is None else np.array(self.start, dtype=np.float64)
         if first.shape != (q,):
             raise ModelError(f"start has shape {first.shape}, m has {q} entries")
-        self.weights_ = first
         self._gram = np.zeros((q, q + 1))
         self._running: list[_Running] = [
             self._make(operator, q + 1)
             for operator in self.operators
             if not isinstance(operator, Kreisselmeier)
         ]
+        return first
 
     def _make(self, operator: FirstOrder | Delay, size: int) -> _Running:
         if isinstance(operator, FirstOrder):
@@ -210,8 +212,7 @@ class SignalDREM:
 
     def reset(self) -> Self:
         """Forget everything; return self."""
-        if hasattr(self, "weights_"):
-            del self.weights_
+        self.weights_ = None
         self.excitation_ = 0.0
         return self
 
@@ -260,7 +261,7 @@ def excitation(
     state = np.zeros(len(filters) * q + 1)
     found = np.zeros(len(times))
     edges = [0.0, *corners, float(times[-1])]
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in itertools.pairwise(edges):
         active = [d.time <= low for d in delays]
         inside = (times > low) & (times <= high)
         solved = solve_ivp(
