@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from roshap.errors import DataError
 from roshap.plots.style import CATEGORIES, GREY, INK, context
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+MARKERS = ("o", "s", "p", "D", "v", "P", "X", "<", ">")
 #: Curves above so many times the reference leave the axes; a triangle says where.
 CUT = 1e4
 
@@ -99,8 +99,10 @@ def _curve(ax: Axes, part: pd.DataFrame, x: str, look: tuple[str, str], top: flo
         every = max(1, len(part) // 5)
         some = shown.iloc[every - 1 :: every]
         ax.plot(some[x], some["median"], marker, color=colour, ms=4, zorder=3)
-    band = part[inside & np.isfinite(part["high"])]
-    ax.fill_between(band[x], band["low"], band["high"], color=colour, alpha=0.15, lw=0, zorder=1)
+    band = part[inside]
+    # far beyond the axes the layout would overflow
+    high = band["high"].clip(upper=10 * top)
+    ax.fill_between(band[x], band["low"], high, color=colour, alpha=0.15, lw=0, zorder=1)
     above = part[~inside]
     ax.plot(
         above[x],

@@ -50,18 +50,20 @@ class IterativeClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Fit by ``epochs`` passes over the rows; ``validation`` rows are only looked at."""
         if self.epochs < 1:
             raise ModelError(f"epochs={self.epochs}: at least 1")
-        X, y = (np.asarray(part) for part in validate_data(self, X, y, dtype=np.float64))
-        check_classification_targets(y)
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        rows, labels = map(np.asarray, validate_data(self, X, y, dtype=np.float64))
+        check_classification_targets(labels)
+        weights = _check_sample_weight(
+            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+        )
         used = weights > 0
-        X, y, weights = X[used], y[used], weights[used]
-        self.classes_ = np.unique(y)
+        rows, labels, weights = rows[used], labels[used], weights[used]
+        self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
             raise ValueError(f"y holds one class only ({self.classes_[0]!r}): at least two")
-        Y = self._one_hot(y)
+        Y = self._one_hot(labels)
         rng = check_random_state(self.random_state)
         self.design_ = Design.of(
-            X,
+            rows,
             Y,
             weights,
             intercept=self.fit_intercept,
@@ -72,7 +74,7 @@ class IterativeClassifier(ClassifierMixin, BaseEstimator, ABC):
         self.history_: dict[str, list[float]] = {
             name: [] for name in ("epoch", "loss", "validation_loss", "validation_error", "seconds")
         }
-        A = self.design_.matrix(X)
+        A = self.design_.matrix(rows)
         self._reset(A)
         for epoch in range(self.epochs):
             began = time.perf_counter()

@@ -59,7 +59,7 @@ def classify(config: RootConfig, job: Job, run: StageRun) -> Findings:
     last = means[means["epoch"] == chosen.epochs].set_index("optimiser")["error"]
     final = {name: float(last[name]) for name in chosen.optimisers}
     rows = [
-        [name, *(f"{value:.3f}" for value in loss.loc[name, shown].to_list()), f"{wrong:.1%}"]
+        [name, *(f"{value:.3f}" for value in loss.loc[name, shown].to_numpy()), f"{wrong:.1%}"]
         for name, wrong in final.items()
     ]
     parts = "; ".join(f"{name} {value:.1%}" for name, value in final.items())

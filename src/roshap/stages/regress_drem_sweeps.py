@@ -214,7 +214,7 @@ def swept(config: RootConfig, job: Job, run: StageRun) -> Findings:
         f"Test error as a multiple of least squares' (median over seeds), against {label}.",
         "tables/ratios.csv",
         ["Optimiser", *(f"{value:g}" for value in values)],
-        [[name, *map(_ratio, shown.loc[name].to_list())] for name in chosen.optimisers],
+        [[name, *map(_ratio, shown.loc[name].to_numpy())] for name in chosen.optimisers],
     )
     dropped = sorted(set(chosen.values) - set(values))
     notes = [f"not possible with these data: {quantity} {dropped}"] if dropped else []

@@ -63,9 +63,8 @@ def mix_square(X: Array, Y: Array, *, eps: float = 0.0) -> Mixed:
         usable = (sign != 0) & (log_det >= np.log(eps))
     if not usable.all():
         X, Y, log_det = X[usable], Y[usable], log_det[usable]
-    return Mixed(
-        np.linalg.solve(X, Y), np.asarray(log_det, dtype=np.float64), None, len(usable) - len(X)
-    )
+    solutions = np.asarray(np.linalg.solve(X, Y), dtype=np.float64)
+    return Mixed(solutions, np.asarray(log_det, dtype=np.float64), None, len(usable) - len(X))
 
 
 def mix_tall(X: Array, Y: Array) -> Mixed:
@@ -114,4 +113,5 @@ def mix_memory(X: Array, Y: Array, forget: float, state: tuple[Array, Array]) ->
     inverse = np.linalg.inv(grams)
     information = 1.0 / np.diagonal(inverse, axis1=1, axis2=2)
     log_det = np.linalg.slogdet(grams)[1] / 2
-    return Mixed(np.linalg.solve(grams, sides), log_det, information, len(usable) - len(grams))
+    solutions = np.asarray(np.linalg.solve(grams, sides), dtype=np.float64)
+    return Mixed(solutions, log_det, information, len(usable) - len(grams))
