@@ -104,6 +104,8 @@ def _curve(ax: Axes, part: pd.DataFrame, x: str, look: tuple[str, str], top: flo
     high = band["high"].clip(upper=10 * top)
     ax.fill_between(band[x], band["low"], high, color=colour, alpha=0.15, lw=0, zorder=1)
     above = part[~inside]
+    if above.empty:  # an empty line would count as a point in the corner of the figure
+        return False
     ax.plot(
         above[x],
         [0.985] * len(above),
@@ -114,7 +116,7 @@ def _curve(ax: Axes, part: pd.DataFrame, x: str, look: tuple[str, str], top: flo
         zorder=4,
         transform=ax.get_xaxis_transform(),
     )
-    return len(above) > 0
+    return True
 
 
 def _scales(ax: Axes, frame: pd.DataFrame, x: str, top: float, log_x: bool) -> None:
