@@ -69,8 +69,8 @@ def sweep(
                 line = frame[frame["solver"] == reference]
                 ax.plot(line[x], line["median"], "--", color=INK, lw=1.2, zorder=2)
             _scales(ax, frame, x, top, log_x)
+            ax.set_xlabel(xlabel)
         axes[0].set_ylabel(ylabel)
-        fig.supxlabel(xlabel, fontsize=9)
         fig.suptitle(title)
         fig.legend(
             handles=_handles(looks, reference, off),
@@ -135,7 +135,7 @@ def _scales(ax: Axes, frame: pd.DataFrame, x: str, top: float, log_x: bool) -> N
     # the style reads no mathematics in text, so that the default 10^k would show its source
     ax.yaxis.set_major_formatter(plain)
     if top / low < 30:
-        ax.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+        ax.yaxis.set_minor_locator(LogLocator(subs=(1.5, 2, 3, 5, 7)))
         ax.yaxis.set_minor_formatter(plain)
     else:
         ax.yaxis.set_minor_formatter(NullFormatter())
@@ -184,8 +184,8 @@ def trajectories(
                 ax.axhline(value, ls="--", lw=1, color=CATEGORIES[2 * i], zorder=1)
                 ax.plot(times, path[:, i], lw=1.6, color=CATEGORIES[2 * i], zorder=2)
             ax.grid(True, axis="y")
+            ax.set_xlabel(xlabel)
         axes[0].set_ylabel("weight")
-        fig.supxlabel(xlabel, fontsize=9)
         fig.suptitle(title)
         handles = [
             Line2D([], [], color=CATEGORIES[2 * i], label=f"weight {i + 1}")
