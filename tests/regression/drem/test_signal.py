@@ -17,7 +17,10 @@ def wave(t: float) -> np.ndarray:
 
 def test_a_delay() -> None:
     ratio = np.exp(-excitation(wave, [Delay(np.pi / 2)], [5.0])[0])
-    assert ratio == pytest.approx(0.0324127418, abs=5e-11)
+    # D = 1 once the delay line is full
+    assert ratio == pytest.approx(np.exp(-(5 - np.pi / 2)), rel=1e-11)
+    # the number, from a simulation: its tenth decimal is off
+    assert ratio == pytest.approx(0.0324127418, abs=2e-10)
 
 
 def test_a_filter() -> None:
@@ -35,7 +38,12 @@ def test_the_discrete_laws(law: str, ratio: float) -> None:
         np.testing.assert_array_equal(model.step(wave(0.1 * k) @ TRUTH, wave(0.1 * k)), 0)
     for k in range(5, 50):
         w = model.step(wave(0.1 * k) @ TRUTH, wave(0.1 * k))
-    np.testing.assert_allclose((w - TRUTH) / -TRUTH, ratio, rtol=5e-10)
+    left = (w - TRUTH) / -TRUTH
+    square = np.sin(0.5) ** 2
+    exact = (1 - square) ** 45 if law == "standard" else (1 + square) ** -45
+    np.testing.assert_allclose(left, exact, rtol=1e-10)
+    # the numbers; the adaptive one differs from the closed form in its ninth digit
+    np.testing.assert_allclose(left, ratio, rtol=5e-9)
 
 
 @pytest.mark.parametrize("operator", [Delay(0.2), FirstOrder(1.0), Kreisselmeier(0.5)])
@@ -49,7 +57,7 @@ def test_samples_follow_the_theory_monotonically(
     error = (path - TRUTH) / -TRUTH
     assert (np.diff(error, axis=0) <= 1e-12).all()
     np.testing.assert_allclose(error[:, 0], error[:, 1], atol=1e-9)
-    np.testing.assert_allclose(error[-1], np.exp(-3.0 * model.excitation_), rtol=1e-6)
+    np.testing.assert_allclose(error[-1], np.exp(-3.0 * model.excitation_), rtol=1e-6, atol=1e-14)
     if not isinstance(operator, Kreisselmeier):
         exact = excitation(wave, [operator], [20.0])[0]
         assert model.excitation_ == pytest.approx(exact, rel=0.02)

@@ -77,7 +77,7 @@ def make_regressor(options: Mapping[str, Any], trial: Trial, epochs: int) -> Any
     shared = {"epochs": epochs, "random_state": trial.seed}
     if kind == "hybrid":
         first = DREMRegressor("adaptive", alpha=settings.pop("alpha", 1e-3))
-        then = AdamRegressorReference(learning_rate=settings.pop("learning_rate", 0.1))
+        then = AdamRegressorReference(learning_rate=settings.pop("learning_rate", 0.01))
         return _build(HybridRegressor, {**settings, "first": first, "then": then, **shared})
     if settings.pop("square", False):
         settings["batch_rows"] = trial.weights

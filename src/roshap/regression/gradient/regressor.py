@@ -99,8 +99,8 @@ class AdamRegressorReference(_GradientRegressor):
     Parameters
     ----------
     learning_rate, beta1, beta2, eps : float
-        Of Adam; its steps have the size of ``learning_rate`` in units of y, whatever the
-        gradient.
+        Of Adam; its steps have the size of ``learning_rate``, whatever the gradient: in standard
+        deviations of y where that is standardised, else in units of y.
     standardise_target : bool
         Iterate on y of mean 0 and standard deviation 1: else the distance to go, in steps,
         grows with the units of y.
@@ -111,7 +111,7 @@ class AdamRegressorReference(_GradientRegressor):
     def __init__(
         self,
         *,
-        learning_rate: float = 0.1,
+        learning_rate: float = 0.01,
         beta1: float = 0.9,
         beta2: float = 0.999,
         eps: float = 1e-8,
