@@ -14,7 +14,7 @@ from roshap.regression.drem.comparison import classifier_curves, split, summaris
 from roshap.stages.config import RootConfig
 from roshap.stages.regress import Findings, Job, ShownTable
 from roshap.stages.regress_drem_config import DremConfig
-from roshap.stages.regress_drem_sweeps import key, log_children, write_table
+from roshap.stages.regress_drem_sweeps import key, log_children, repeat_seed, write_table
 from roshap.tracking import StageRun
 
 TRUTH = np.array([2.0, -1.0])
@@ -32,7 +32,7 @@ def classify(config: RootConfig, job: Job, run: StageRun) -> Findings:
         [
             classifier_curves(
                 chosen.optimisers,
-                split(X, y, chosen.test_share, chosen.seed + repeat),
+                split(X, y, chosen.test_share, repeat_seed(chosen, repeat)),
                 chosen.epochs,
             )
             for repeat in range(chosen.repeats)
@@ -69,7 +69,7 @@ def classify(config: RootConfig, job: Job, run: StageRun) -> Findings:
         facts={
             "Data": f"{shorten(data.name)}: {data.n} rows x {data.p} features",
             "Classes": str(len(data.classes)),
-            "Seeds": f"{chosen.repeats}, from {chosen.seed}",
+            "Repeats": f"{chosen.repeats}, seed {chosen.seed}",
         },
         captions={
             "loss": "Mean log-loss of the one-vs-rest problems; median over seeds, band from the "

@@ -58,11 +58,11 @@ class Source:
 
     def plain(self, repeat: int) -> Trial:
         """Return the table, split."""
-        return split(self.X, self.y, self.study.test_share, self.study.seed + repeat)
+        return split(self.X, self.y, self.study.test_share, repeat_seed(self.study, repeat))
 
     def changed(self, quantity: str, value: int, repeat: int) -> Trial:
         """Return a repeat in which one quantity has another value."""
-        seed = self.study.seed + repeat
+        seed = repeat_seed(self.study, repeat)
         if self.options is not None:
             return self._drawn(quantity, value, seed)
         rng = np.random.default_rng([seed, value])
@@ -359,6 +359,11 @@ def _timing(
     return Timing(captions={name: caption})
 
 
+def repeat_seed(study: DremConfig, repeat: int) -> int:
+    """Return the seed of a repeat: two studies of different seeds share none."""
+    return 1000 * study.seed + repeat
+
+
 def panels(optimisers: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return which optimisers a panel shows: the article's two laws, and what is ours."""
     shared = [name for name, options in optimisers.items() if options["kind"] in {"sgd", "adam"}]
@@ -455,6 +460,6 @@ def _facts(chosen: DremConfig, source: Source, trial: Trial) -> dict[str, str]:
         "Data": f"{source.name} ({made})",
         "Training rows": str(len(trial.X)),
         "Weights": f"{trial.weights}, with the intercept",
-        "Seeds": f"{chosen.repeats}, from {chosen.seed}",
+        "Repeats": f"{chosen.repeats}, seed {chosen.seed}",
         "Epochs": str(chosen.epochs),
     }

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from roshap.regression.drem.laws import adaptive_gain, blend, exact_average, standard_gain
+from roshap.regression.drem.lu import factorise
 from roshap.regression.drem.mixing import batches, mix_memory, mix_square, mix_tall
 
 X3 = np.array([[1.0, 1, 0], [1, 2, 1], [1, 0, 3]])
@@ -89,11 +90,24 @@ def test_singular_batches_are_skipped_and_the_others_used() -> None:
     X, Y = rng.normal(size=(5, 3, 3)), rng.normal(size=(5, 3, 1))
     X[1, :, 2] = X[1, :, 1]
     X[3] = 0
-    for mixed in (mix_square(X, Y), mix_tall(X, Y)):
+    for mixed in (mix_square(X, Y, eps=1e-12), mix_tall(X, Y)):
         assert mixed.skipped == 2
         np.testing.assert_allclose(
             mixed.solutions, np.linalg.solve(X[[0, 2, 4]], Y[[0, 2, 4]]), rtol=1e-8
         )
+
+
+@pytest.mark.parametrize("q", [1, 2, 7, 40, 64, 65])
+def test_one_lu_gives_solution_and_determinant(q: int) -> None:
+    rng = np.random.default_rng(q)
+    X, Y = rng.normal(size=(9, q, q)), rng.normal(size=(9, q, 2))
+    X[3] = 0
+    X[5, :, -1] = 2 * X[5, :, 0] if q > 1 else 0
+    solutions, log_det = factorise(X, Y)
+    assert log_det[3] == -np.inf
+    regular = [0, 1, 2, 4, 6, 7, 8]
+    np.testing.assert_allclose(log_det[regular], np.linalg.slogdet(X[regular])[1], rtol=1e-10)
+    np.testing.assert_allclose(X[regular] @ solutions[regular], Y[regular], atol=1e-9)
 
 
 def test_memory_of_everything_is_recursive_least_squares() -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from roshap.regression.design import Array
+from roshap.regression.drem.lu import factorise
 
 #: A column of a batch nearer than this to the span of those before it makes the batch singular.
 SINGULAR = 1e-10
@@ -57,14 +58,12 @@ def mix_square(X: Array, Y: Array, *, eps: float = 0.0) -> Mixed:
     eps : float
         Batches with ``|D| < eps`` are skipped; exactly singular ones always are.
     """
-    sign, log_det = np.linalg.slogdet(X)
+    solutions, log_det = factorise(X, Y)
     with np.errstate(divide="ignore"):
-        # one exactly singular batch would make the whole batched solve raise
-        usable = (sign != 0) & (log_det >= np.log(eps))
+        usable = np.isfinite(log_det) & (log_det >= np.log(eps))
     if not usable.all():
-        X, Y, log_det = X[usable], Y[usable], log_det[usable]
-    solutions = np.asarray(np.linalg.solve(X, Y), dtype=np.float64)
-    return Mixed(solutions, np.asarray(log_det, dtype=np.float64), None, len(usable) - len(X))
+        solutions, log_det = solutions[usable], log_det[usable]
+    return Mixed(solutions, log_det, None, len(usable) - len(solutions))
 
 
 def mix_tall(X: Array, Y: Array) -> Mixed:
