@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from roshap.datasets.spec import DatasetSpec
 from roshap.errors import ConfigError
 from roshap.models.spec import ModelSpec
+from roshap.stages.regress_drem_config import DremConfig
+from roshap.stages.regress_spectral_config import SpectralConfig
+from roshap.stages.strict import Strict
 from roshap.tracking.spec import TrackSettings
-
-
-class Strict(BaseModel):
-    """A group of values: unknown keys are refused, and nothing changes after the check."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class BootstrapConfig(Strict):
@@ -85,6 +82,7 @@ class RootConfig(Strict):
     seed: int = Field(ge=0)
     experiment: str | None
     out: str
+    regression: DremConfig | SpectralConfig | None = Field(default=None, discriminator="method")
 
 
 def validate(values: Mapping[str, Any]) -> RootConfig:
@@ -103,7 +101,9 @@ def validate(values: Mapping[str, Any]) -> RootConfig:
 
 def _explain(item: Mapping[str, Any]) -> str:
     """Say one of pydantic's findings in a line."""
-    path = ".".join(str(part) for part in item["loc"])
+    # where a group has several schemas, pydantic puts the name of the schema after the group's
+    parts = [str(part) for part in item["loc"]]
+    path = ".".join(parts[:1] + parts[2:] if parts[0] == "regression" else parts)
     if item["type"] == "extra_forbidden":
         return unknown_key(path)
     if item["type"] == "missing":
@@ -124,13 +124,14 @@ def unknown_key(path: str) -> str:
 
 def valid_keys(groups: Iterable[str]) -> list[str]:
     """Return the keys that the schema knows below ``groups``; empty where it ends."""
-    model: Any = RootConfig
+    models: list[type[BaseModel]] = [RootConfig]
     for group in groups:
-        field = model.model_fields.get(group)
-        model = field.annotation if field is not None else None
-        if not (isinstance(model, type) and issubclass(model, BaseModel)):
-            return []
-    return list(model.model_fields)
+        kinds = [
+            model.model_fields[group].annotation for model in models if group in model.model_fields
+        ]
+        members = [member for kind in kinds for member in (get_args(kind) or [kind])]
+        models = [m for m in members if isinstance(m, type) and issubclass(m, BaseModel)]
+    return list(dict.fromkeys(name for model in models for name in model.model_fields))
 
 
 def suggestion(word: str, valid: Iterable[str]) -> str:

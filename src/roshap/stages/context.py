@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 #: Parts of the configuration that say how something happens and never change a result.
 MEANS = ("compute", "tracking", "fetch", "report")
+SHARED_GROUPS = {"dataset", "experiment"}
+#: Stages that read nothing but these groups.
+OWN_GROUPS: Mapping[str, set[str]] = {"regress": {"regression", *SHARED_GROUPS}}
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class StageContext:
         words = (without_root(word, workspace.root) for word in overrides if _matters(word))
         return cls(
             stage=stage,
-            experiment=config.experiment or f"{dataset_name(config)}-{config.model.name}",
+            experiment=config.experiment or _experiment_name(stage, config),
             study=_study(workspace) if "DVC_ROOT" in os.environ else "by hand",
             out=Path(config.out).resolve(),
             command=shlex.join(["roshap", stage, *words]),
@@ -83,7 +86,7 @@ class StageContext:
             stage=self.stage,
             experiment=self.experiment,
             study=self.study,
-            params=parameters(config, self.workspace.root),
+            params=parameters(config, self.workspace.root, self.stage),
             command=self.command,
             root=self.workspace.root,
             out=self.out,
@@ -104,9 +107,19 @@ class StageContext:
         )
 
 
-def parameters(config: RootConfig, root: Path) -> dict[str, Any]:
-    """Return what decides a result: the configuration without the means and the place."""
+def parameters(config: RootConfig, root: Path, stage: str = "") -> dict[str, Any]:
+    """Return what decides a result: the configuration without the means and the place.
+
+    The groups in :data:`OWN_GROUPS` belong to one stage: that stage has no parameters besides
+    them, the others do not have them at all.
+    """
     values = config.model_dump(mode="json", exclude={*MEANS, "out"})
+    own = OWN_GROUPS.get(stage)
+    others = set().union(*OWN_GROUPS.values()) - SHARED_GROUPS
+    values = {k: v for k, v in values.items() if (k in own if own else k not in others)}
+    if stage == "regress" and config.regression and not config.regression.reads_table:
+        del values["dataset"]
+        return values
     if path := values["dataset"].get("path"):
         values["dataset"]["path"] = without_root(str(Path(path).resolve()), root)
     values["dataset"].pop("description", None)
@@ -116,6 +129,14 @@ def parameters(config: RootConfig, root: Path) -> dict[str, Any]:
 def _matters(override: str) -> bool:
     """Tell whether an override belongs in the command that makes the same result again."""
     return override.lstrip("+~").partition("=")[0].partition(".")[0] not in MEANS
+
+
+def _experiment_name(stage: str, config: RootConfig) -> str:
+    """Return the name of an experiment that has been given none."""
+    if stage == "regress" and config.regression is not None:
+        name = config.regression.name
+        return f"{dataset_name(config)}-{name}" if config.regression.reads_table else name
+    return f"{dataset_name(config)}-{config.model.name}"
 
 
 def dataset_name(config: RootConfig) -> str:

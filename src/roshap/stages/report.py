@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 from collections.abc import Mapping
@@ -13,16 +12,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from roshap.attribution.attributions import Attributions
 from roshap.attribution.ranking import GLOSSARY, read_ranking
 from roshap.errors import DataError
-from roshap.plots import read_provenance
 from roshap.stages import attribute as attribute_stage
 from roshap.stages import rank as rank_stage
 from roshap.stages.config import RootConfig
 from roshap.stages.context import StageContext
+from roshap.stages.report_figures import figure_card
+from roshap.stages.report_regression import regression_sections
 from roshap.stages.study import load_study
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,8 @@ def report(config: RootConfig, context: StageContext) -> Path:
     study = load_study(workspace.resolve(config.report.params))
     results = workspace.resolve(config.report.results)
     folders = {name: results / name for name in study.experiments}
-    page = render(f"Study {study.study}", folders)
+    solved = {name: results / name for name in (*study.regressions, *study.problems)}
+    page = render(f"Study {study.study}", folders, solved)
     with workspace.output(context.out) as fresh, context.track(config) as run:
         (fresh / PAGE).write_text(page)
         run.log_artifacts([fresh / PAGE])
@@ -63,7 +64,9 @@ def report(config: RootConfig, context: StageContext) -> Path:
     return context.out / PAGE
 
 
-def render(title: str, folders: Mapping[str, Path]) -> str:
+def render(
+    title: str, folders: Mapping[str, Path], regressions: Mapping[str, Path] | None = None
+) -> str:
     """Return the page of some experiments' results.
 
     Parameters
@@ -72,15 +75,23 @@ def render(title: str, folders: Mapping[str, Path]) -> str:
         Heading of the page.
     folders
         Experiment -> folder that holds its ``attribute`` and ``rank`` results.
+    regressions
+        Regression experiment -> folder that holds its ``regress`` results.
     """
     templates = files("roshap.stages") / "templates"
-    environment = Environment(undefined=StrictUndefined, autoescape=True, trim_blocks=True)
-    template = environment.from_string((templates / "report.html.j2").read_text())
+    environment = Environment(
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        loader=FunctionLoader(lambda name: (templates / name).read_text()),
+    )
+    template = environment.get_template("report.html.j2")
     return template.render(
         title=title,
         css=(templates / "report.css").read_text(),
         js=(templates / "report.js").read_text(),
         experiments=[_experiment(name, folder) for name, folder in folders.items()],
+        regressions=regression_sections(regressions or {}),
         columns=[
             {"title": title, "help": GLOSSARY[name], "text": name in {"feature", "distribution"}}
             for name, title in SHOWN.items()
@@ -122,7 +133,7 @@ def _experiment(name: str, folder: Path) -> dict[str, Any]:
         },
         "table": "rank/ranking.csv",
         "rows": _rows(table.head(ROWS), attributions),
-        "figures": [_figure(path, name) for path in _ordered(ranked / "figures")],
+        "figures": [figure_card(path, name, CAPTIONS) for path in _ordered(ranked / "figures")],
         "lineage": json.dumps(lineage, indent=1, ensure_ascii=False),
     }
 
@@ -131,16 +142,6 @@ def _ordered(folder: Path) -> list[Path]:
     """Return the PNG figures, the known ones first and in the order of :data:`CAPTIONS`."""
     order = {name: place for place, name in enumerate(CAPTIONS)}
     return sorted(folder.glob("*.png"), key=lambda p: (order.get(p.stem, len(order)), p.stem))
-
-
-def _figure(path: Path, experiment: str) -> dict[str, str]:
-    inside = read_provenance(path)
-    return {
-        "png": base64.b64encode(path.read_bytes()).decode(),
-        "alt": f"{path.stem.replace('_', ' ')} of {experiment}",
-        "caption": CAPTIONS.get(path.stem, path.stem.replace("_", " ")),
-        "lineage": "\n".join(f"{key}: {value}" for key, value in inside.items()),
-    }
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,35 @@ class Experiment(Strict):
     top_k: int = Field(ge=1)
 
 
+class Problem(Strict):
+    """A regression experiment that brings its own problem."""
+
+    regression: str
+    seed: int = Field(ge=0)
+
+
+class Regression(Problem):
+    """A regression experiment on a data set."""
+
+    dataset: str
+
+
+#: What a study consists of, and the schema of each kind.
+KINDS: dict[str, type[Strict]] = {
+    "experiments": Experiment,
+    "regressions": Regression,
+    "problems": Problem,
+}
+
+
 class Study(Strict):
     """A study as DVC reads it: every experiment complete, data sets listed once."""
 
     study: str
     datasets: list[str]
     experiments: dict[str, Experiment]
+    regressions: dict[str, Regression] = Field(default_factory=dict)
+    problems: dict[str, Problem] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -41,17 +64,25 @@ class Study(Strict):
         filled = dict(values)
         shared = {key: filled.pop(key) for key in ("runs", "seed", "top_k") if key in filled}
         only = filled.pop("only", None) or ["*"]
-        experiments = {
-            name: {**shared, **knobs}
-            for name, knobs in filled["experiments"].items()
-            if any(fnmatch.fnmatchcase(name, pattern) for pattern in only)
-        }
-        if not experiments:
-            names = ", ".join(filled["experiments"])
+        known = {kind: filled.get(kind) or {} for kind in KINDS}
+        for kind, experiments in known.items():
+            taken = {key: value for key, value in shared.items() if key in KINDS[kind].model_fields}
+            filled[kind] = {
+                name: {**taken, **knobs}
+                for name, knobs in experiments.items()
+                if any(fnmatch.fnmatchcase(name, pattern) for pattern in only)
+            }
+        chosen = [knobs for kind in KINDS for knobs in filled[kind].values()]
+        if not chosen:
+            names = ", ".join(name for experiments in known.values() for name in experiments)
             raise ValueError(f"only={only} matches no experiment (valid: {names})")
-        filled["experiments"] = experiments
-        filled["datasets"] = sorted({knobs["dataset"] for knobs in experiments.values()})
+        filled["datasets"] = sorted({knobs["dataset"] for knobs in chosen if "dataset" in knobs})
         return filled
+
+    @property
+    def names(self) -> list[str]:
+        """Every experiment's name, of all kinds."""
+        return [name for kind in KINDS for name in getattr(self, kind)]
 
 
 HEADER = """\
@@ -70,7 +101,7 @@ def study_command(arguments: Sequence[str], workspace: Workspace) -> int:
         raise ConfigError(f"unknown study {name!r}{suggestion(name, names)}")
     study = compose_study(name, overrides, workspace)
     write_bytes(workspace.params, render(study).encode())
-    print(f"params.yaml: study {name}, {len(study.experiments)} experiments; run them: dvc repro")
+    print(f"params.yaml: study {name}, {len(study.names)} experiments; run them: dvc repro")
     return 0
 
 
@@ -92,7 +123,8 @@ def compose_study(name: str, overrides: Sequence[str], workspace: Workspace) -> 
     try:
         with initialize_config_dir(version_base="1.3", config_dir=str(workspace.conf / "study")):
             # an experiment's own runs are not in the file yet where it takes the study's
-            words = [f"++{word}" if word.startswith("experiments.") else word for word in overrides]
+            own = tuple(f"{kind}." for kind in KINDS)
+            words = [f"++{word}" if word.startswith(own) else word for word in overrides]
             values = OmegaConf.to_container(compose(name, words), resolve=True)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(explain(error, overrides, workspace)) from error
@@ -100,16 +132,17 @@ def compose_study(name: str, overrides: Sequence[str], workspace: Workspace) -> 
         study = Study.model_validate(values)
     except ValidationError as error:
         raise ConfigError(f"study {name}: {_first(error)}") from None
-    for key, experiment in study.experiments.items():
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", key):
-            raise ConfigError(f"experiment name {key!r}: use letters, digits, '.', '_' and '-'")
-        for group in ("dataset", "model"):
-            word = getattr(experiment, group)
-            valid = group_options(workspace.conf, group)
-            if word not in valid:
-                raise ConfigError(
-                    f"experiments.{key}.{group}: unknown {group} {word!r}{suggestion(word, valid)}"
-                )
+    for kind, schema in KINDS.items():
+        for key, experiment in getattr(study, kind).items():
+            if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", key):
+                raise ConfigError(f"experiment name {key!r}: use letters, digits, '.', '_' and '-'")
+            for group in {"dataset", "model", "regression"} & schema.model_fields.keys():
+                word = getattr(experiment, group)
+                valid = group_options(workspace.conf, group)
+                if word not in valid:
+                    raise ConfigError(
+                        f"{kind}.{key}.{group}: unknown {group} {word!r}{suggestion(word, valid)}"
+                    )
     return study
 
 
