@@ -157,7 +157,11 @@ class _Spectral(BaseEstimator):
         self.method_ = self._method(X.shape[0])
         problem = self._problem(X, Y, w, self.method_)
         spectrum = problem.spectrum
-        fixed = {"lam": self.lam, "steps": self.steps, "components": self.components}
+        fixed: dict[str, Any] = {
+            "lam": self.lam,
+            "steps": self.steps,
+            "components": self.components,
+        }
         on_scale, levels, given = wanted_levels(
             filter, spectrum.s, **fixed, levels=self.levels, scale=spectrum.n
         )
@@ -207,9 +211,7 @@ class _Spectral(BaseEstimator):
         """Return the loss of rows (n, L) from residuals (n, L, t): what k folds average."""
         return np.mean(errors**2, axis=2)
 
-    def _fold_losses(
-        self, X: Any, Y: Array, w: Array, filter: Filter, levels: Array
-    ) -> Array:
+    def _fold_losses(self, X: Any, Y: Array, w: Array, filter: Filter, levels: Array) -> Array:
         n = X.shape[0]
         if not 2 <= self.folds <= n:
             raise SpectralError(f"folds={self.folds}: must be 2 to {n}, the number of rows")
@@ -285,8 +287,8 @@ class SpectralRegressor(RegressorMixin, _Spectral):
         ``loo``, ``loo_error`` (the default of a classifier: the share of rows misclassified),
         ``kfold``, ``discrepancy``, ``l_curve``, ``quasi_optimality``.
     lam : float, optional
-        Of ``tikhonov``, ``iterated_tikhonov`` and ``showalter``: the shift is ``n * lam``, n the sum of
-        the weights. For ``tsvd`` a threshold: eigenvalues of at least ``n * lam`` are kept.
+        Of ``tikhonov``, ``iterated_tikhonov`` and ``showalter``: the shift is ``n * lam``, n the
+        sum of the weights. For ``tsvd`` a threshold: eigenvalues of at least ``n * lam`` are kept.
     steps : int, optional
         Of ``landweber`` and ``nu_method``.
     components : int, optional
@@ -407,7 +409,7 @@ class SpectralClassifier(ClassifierMixin, _Spectral):
         X, y = validate_data(self, X, y, accept_sparse=_SPARSE, dtype=np.float64)
         check_classification_targets(y)
         X, w, kept = self._weighted(X, sample_weight)
-        self.classes_, codes = np.unique(y[kept], return_inverse=True)
+        self.classes_, codes = np.unique(np.asarray(y)[kept], return_inverse=True)
         if len(self.classes_) < 2:
             raise SpectralError(f"y has only one class, {self.classes_[0]!r}: two are needed")
         Y = 2.0 * np.eye(len(self.classes_))[codes] - 1.0
@@ -428,15 +430,13 @@ class SpectralClassifier(ClassifierMixin, _Spectral):
         # a row that cannot be predicted counts as missed
         known = np.isfinite(scores).all(axis=2)
         if Y.shape[1] == 1:
-            right = (scores[:, :, 0] > 0) == (Y > 0)
+            right = np.equal(scores[:, :, 0] > 0, Y > 0)
         else:
             filled = np.where(known[:, :, None], scores, 0.0)
-            right = np.argmax(filled, axis=2) == np.argmax(Y, axis=1)[:, None]
+            right = np.equal(np.argmax(filled, axis=2), np.argmax(Y, axis=1)[:, None])
         return 1.0 - (right & known)
 
-    def _loo_scores(
-        self, problem: KernelProblem, filter: Filter, level: float, Y: Array
-    ) -> Array:
+    def _loo_scores(self, problem: KernelProblem, filter: Filter, level: float, Y: Array) -> Array:
         residual = filter.residual(problem.spectrum.s, level)
         return Y - problem.leave_one_out(residual[None, :])[:, 0]
 

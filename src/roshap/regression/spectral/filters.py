@@ -1,9 +1,9 @@
 """Spectral filters: what takes the place of 1/s where dividing by s would blow noise up.
 
 A filter replaces the inverse of a symmetric operator with eigenvalues ``s >= 0`` by ``G(s)``; its
-filter factors are ``phi = s G(s)`` and its residual factors ``rho = 1 - phi``. For kernel regression
-``s`` are the eigenvalues of the kernel matrix, for a linear inverse problem the squared singular
-values of the operator. Each filter gives ``G`` and ``rho`` by formulas of their own, because
+filter factors are ``phi = s G(s)`` and its residual factors ``rho = 1 - phi``. For kernels ``s``
+are the eigenvalues of the kernel matrix, for a linear inverse problem the squared singular values
+of the operator. Each filter gives ``G`` and ``rho`` by formulas of their own, because
 neither ``phi / s`` nor ``1 - phi`` keeps its digits where it matters.
 
 Sources: Engl, Hanke, Neubauer, "Regularization of Inverse Problems" (1996), chapters 4 to 6;
@@ -21,7 +21,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -142,6 +142,7 @@ class IterativeFilter(Filter):
     """
 
     parameter = "steps"
+    gcv_share = 0.99
     eta: float | None = None
     #: eta times the largest eigenvalue must stay below this (at it, where ``limit_included``).
     limit: ClassVar[float]
@@ -250,7 +251,7 @@ class Showalter(ShiftFilter):
     """Asymptotic regularisation, gradient flow up to time 1/a: ``G = (1 - exp(-s / a)) / s``."""
 
     name = "showalter"
-    gcv_share = 0.95
+    gcv_share = 0.99
 
     @property
     def qualification(self) -> float:
@@ -359,7 +360,8 @@ class Landweber(IterativeFilter):
         eta: float,
     ) -> Iterator[tuple[Array, Array]]:
         """Yield ``x + eta A'(b - A x)`` over and over."""
-        x, r = 0.0, b
+        x: Any = 0.0
+        r = b
         while True:
             x = x + eta * adjoint(r)
             r = b - forward(x)
@@ -436,8 +438,9 @@ class NuMethod(IterativeFilter):
         eta: float,
     ) -> Iterator[tuple[Array, Array]]:
         """Yield the iterates of the two-step recursion."""
-        x, x_old, r = 0.0, 0.0, b
-        k = 0
+        x: Any = 0.0
+        x_old: Any = 0.0
+        r, k = b, 0
         while True:
             k += 1
             mu, omega = self.weights(k)

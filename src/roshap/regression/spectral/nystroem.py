@@ -55,9 +55,7 @@ class NystroemProblem:
         kept = values > len(K) * _EPS * values[-1]
         self._B = vectors[:, kept] / np.sqrt(values[kept])
         # near the features' mean, so that subtracting the mean later cancels little
-        self._shift = (
-            (K @ self._B).mean(axis=0) if self.centre else np.zeros(self._B.shape[1])
-        )
+        self._shift = (K @ self._B).mean(axis=0) if self.centre else np.zeros(self._B.shape[1])
 
     def _blocks(self) -> Iterator[tuple[slice, Array]]:
         n, m = self.X.shape[0], self._B.shape[0]

@@ -104,7 +104,7 @@ def gravity(n: int) -> Problem:
 
 
 def heat(n: int) -> Problem:
-    """The inverse heat equation, a Volterra equation; x is Hansen's piecewise bump."""
+    """Return the inverse heat equation, a Volterra equation; x is Hansen's piecewise bump."""
     t, h = _midpoints(0, 1, n)
     r = h * t**-1.5 * np.exp(-1 / (4 * t)) / (2 * np.sqrt(np.pi))
     A = linalg.toeplitz(r, np.zeros(n))
@@ -158,8 +158,7 @@ def blur(n: int, *, sigma: float = 0.7, band: int = 3) -> Problem:
 
 
 PROBLEMS: dict[str, Callable[[int], Problem]] = {
-    make.__name__: make
-    for make in (shaw, phillips, deriv2, gravity, heat, foxgood, baart, blur)
+    make.__name__: make for make in (shaw, phillips, deriv2, gravity, heat, foxgood, baart, blur)
 }
 
 
@@ -180,4 +179,4 @@ def problem(name: str, n: int) -> Problem:
 
 def _midpoints(low: float, high: float, n: int) -> tuple[Array, float]:
     h = (high - low) / n
-    return low + h * (np.arange(n) + 0.5), h
+    return low + h * (np.arange(n, dtype=np.float64) + 0.5), h

@@ -16,7 +16,6 @@ from roshap.regression.spectral.errors import SpectralError
 from roshap.regression.spectral.filters import Array
 from roshap.regression.spectral.spectrum import Path
 
-
 #: Logarithms of norms that change less than this from level to level are rounding.
 _STILL = 1e-8
 

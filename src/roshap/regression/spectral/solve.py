@@ -316,7 +316,14 @@ def _follow(
             change[1:] /= np.diff(np.log(seen))
     unknown = np.full(len(seen), np.nan)
     path = Path(
-        method.parameter, seen, residual_norm, solution_norm, unknown, unknown, change, float(len(b))
+        method.parameter,
+        seen,
+        residual_norm,
+        solution_norm,
+        unknown,
+        unknown,
+        change,
+        float(len(b)),
     )
     return path, x
 
