@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.conftest import REPOSITORY, Checkout
 
 from roshap.attribution import bootstrap
 from roshap.stages.config import RootConfig
 from roshap.stages.study import compose_study, load_study, render
 from roshap.stages.workspace import Workspace
+from tests.conftest import REPOSITORY, Checkout
 
 CONF = REPOSITORY / "conf"
 GROUPS = sorted(path.name for path in CONF.iterdir() if path.is_dir() and path.name != "study")

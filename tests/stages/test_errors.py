@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+
 from tests.conftest import Checkout
 
 QUICK = ("tracking=none", "bootstrap.runs=2", "compute.workers=1")

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tests.conftest import REPOSITORY, Checkout, copy_checkout
 
 from roshap.attribution.ranking import read_ranking
 from roshap.plots import read_provenance
+from tests.conftest import REPOSITORY, Checkout, copy_checkout
 
 SMALL = ("tracking=none", "compute.workers=1")
 

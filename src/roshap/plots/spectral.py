@@ -221,7 +221,7 @@ def rule_ratios(table: pd.DataFrame, *, title: str = "Loss of each rule") -> Fig
             for shift, rule in enumerate(rules):
                 means = part[part["rule"] == rule].groupby("filter")["ratio"]
                 ratio = np.exp(means.apply(lambda r: np.log(r).mean()).reindex(filters))
-                top = max(top, float(np.nanmax(ratio)))
+                top = max(top, float(ratio.max()) if ratio.notna().any() else top)
                 offset = (shift - (len(rules) - 1) / 2) * 0.13
                 places = np.arange(len(filters)) + offset
                 ax.plot(ratio, places, ls="", ms=5, **RULE_LOOKS[rule])

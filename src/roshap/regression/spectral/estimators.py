@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -99,11 +99,13 @@ class _Spectral(BaseEstimator):
         params: dict[str, Any] = self.kernel_params or {}
         if not callable(self.kernel):
             params = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        try:
-            K = pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **params)
-        except KeyError:
-            raise SpectralError(f"unknown kernel {self.kernel!r}") from None
-        K = np.asarray(K, dtype=np.float64)
+            if self.kernel not in PAIRWISE_KERNEL_FUNCTIONS:
+                valid = ", ".join([*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"])
+                raise SpectralError(f"unknown kernel {self.kernel!r} (valid: {valid})")
+        K = np.asarray(
+            pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **params),
+            dtype=np.float64,
+        )
         if not np.isfinite(K).all():
             raise SpectralError("the kernel gives NaN or infinity")
         return K
@@ -158,9 +160,7 @@ class _Spectral(BaseEstimator):
         problem = self._problem(X, Y, w, self.method_)
         spectrum = problem.spectrum
         fixed: dict[str, Any] = {
-            "lam": self.lam,
-            "steps": self.steps,
-            "components": self.components,
+            name: getattr(self, name) for name in ("lam", "steps", "components")
         }
         on_scale, levels, given = wanted_levels(
             filter, spectrum.s, **fixed, levels=self.levels, scale=spectrum.n
@@ -428,13 +428,13 @@ class SpectralClassifier(ClassifierMixin, _Spectral):
         """Return 1 for rows (n, L) whose class is not the one with the largest score."""
         scores = np.where(np.isfinite(errors), Y[:, None, :] - errors, np.nan)
         # a row that cannot be predicted counts as missed
-        known = np.isfinite(scores).all(axis=2)
+        known: np.ndarray = np.isfinite(scores).all(axis=2)
         if Y.shape[1] == 1:
-            right = np.equal(scores[:, :, 0] > 0, Y > 0)
+            right: np.ndarray = np.equal(scores[:, :, 0] > 0, Y > 0)
         else:
             filled = np.where(known[:, :, None], scores, 0.0)
             right = np.equal(np.argmax(filled, axis=2), np.argmax(Y, axis=1)[:, None])
-        return 1.0 - (right & known)
+        return np.where(right & known, 0.0, 1.0)
 
     def _loo_scores(self, problem: KernelProblem, filter: Filter, level: float, Y: Array) -> Array:
         residual = filter.residual(problem.spectrum.s, level)

@@ -46,14 +46,15 @@ def wanted_levels(
     unit = scale if filter.parameter == "lam" else 1.0
     if given:
         chosen = _fixed(filter, s, given, scale)
-        on_scale = filter.check(s, [chosen * unit])
+        # checked as it was given, so that the message shows the user's number
+        on_scale = filter.check(s, [chosen]) * unit
         return on_scale, on_scale / unit, True
     if isinstance(levels, int | np.integer) and not isinstance(levels, bool):
         if levels < 1:
             raise SpectralError(f"levels={levels}: must be at least 1")
         on_scale = filter.check(s, filter.grid(s, int(levels)))
     else:
-        on_scale = filter.check(s, np.asarray(levels, dtype=np.float64) * unit)
+        on_scale = filter.check(s, np.asarray(levels, dtype=np.float64)) * unit
     return on_scale, on_scale / unit, False
 
 

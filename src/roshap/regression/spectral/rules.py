@@ -110,7 +110,7 @@ def l_curve(path: Path) -> Choice:
         curvature = (ddx * dy - dx * ddy) / np.where(moving, speed, 1.0)
         inner = np.arange(len(path))[2:-2]
         curve[inner] = np.where(moving, curvature, np.nan)[inner]
-    if not np.any(curve > 0):
+    if not np.any(curve > _STILL):
         return _nothing("l_curve", path, curve, "the L-curve has no corner", "largest")
     index = int(np.nanargmax(curve))
     return Choice("l_curve", index, float(path.levels[index]), curve, "largest")
