@@ -108,7 +108,8 @@ def _draw(
             columns=2,
         ),
         "detail": pictures(
-            {k: v[part] for k, v in shown.items()}, title=f"A detail, enlarged: {what}"
+            {k: v[part] for k, v in shown.items()},
+            title=f"A detail, enlarged (PSNR of the whole picture): {what}",
         ),
         "picard": picard(
             operator.sigma,

@@ -67,9 +67,23 @@ def test_a_flat_score_takes_the_smoothest() -> None:
 def test_quasi_optimality_takes_an_interior_valley() -> None:
     # smaller still at both ends, where the solution does not move at all
     change = np.r_[np.nan, 0.1, 2, 3, 1.5, 1.0, 1.6, 4, 5, 4.5, 6, 0.2, 0.01]
-    assert choose(made(change=change), "quasi_optimality").index == 5
+    size = np.full(13, 9.0)
+    choice = choose(made(change=change, solution_norm=size), "quasi_optimality")
+    assert choice.index == 5
     rising = np.r_[np.nan, np.arange(12.0)]
-    assert choose(made(change=rising), "quasi_optimality").warning
+    assert choose(made(change=rising, solution_norm=size), "quasi_optimality").warning
+    # a valley of rounding, where everything is fitted and the solution stands still
+    change[11:] = 1e-15, 2e-15
+    assert choose(made(change=change, solution_norm=size), "quasi_optimality").index == 5
+
+
+def test_misses_first_and_squares_second() -> None:
+    misses = np.r_[5, 4, 3, 2, 2, 2, 2, 2, 3, 4, 5, 6, 7] / 10
+    squares = np.r_[9, 8, 7, 6, 5, 4, 5, 6, 1, 1, 1, 1, 1.0]
+    choice = choose(made(loo_error=misses, loo=squares), "loo_error")
+    assert (choice.index, choice.warning) == (5, None)
+    alone = np.where(np.arange(13) == 4, 0.1, 0.2)
+    assert choose(made(loo_error=alone, loo=squares), "loo_error").warning is None
 
 
 def test_the_l_curve_has_its_corner_where_it_turns_upwards() -> None:

@@ -411,7 +411,7 @@ class SpectralClassifier(ClassifierMixin, _Spectral):
         X, w, kept = self._weighted(X, sample_weight)
         self.classes_, codes = np.unique(np.asarray(y)[kept], return_inverse=True)
         if len(self.classes_) < 2:
-            raise SpectralError(f"y has only one class, {self.classes_[0]!r}: two are needed")
+            raise SpectralError(f"y has only one class, '{self.classes_[0]}': two are needed")
         Y = 2.0 * np.eye(len(self.classes_))[codes] - 1.0
         if len(self.classes_) == 2:
             Y = Y[:, 1:]
@@ -428,12 +428,12 @@ class SpectralClassifier(ClassifierMixin, _Spectral):
         """Return 1 for rows (n, L) whose class is not the one with the largest score."""
         scores = np.where(np.isfinite(errors), Y[:, None, :] - errors, np.nan)
         # a row that cannot be predicted counts as missed
-        known: np.ndarray = np.isfinite(scores).all(axis=2)
+        known = np.asarray(np.isfinite(scores).all(axis=2))
         if Y.shape[1] == 1:
-            right: np.ndarray = np.equal(scores[:, :, 0] > 0, Y > 0)
+            right = np.asarray((scores[:, :, 0] > 0) == (Y > 0))
         else:
             filled = np.where(known[:, :, None], scores, 0.0)
-            right = np.equal(np.argmax(filled, axis=2), np.argmax(Y, axis=1)[:, None])
+            right = np.asarray(np.argmax(filled, axis=2) == np.argmax(Y, axis=1)[:, None])
         return np.where(right & known, 0.0, 1.0)
 
     def _loo_scores(self, problem: KernelProblem, filter: Filter, level: float, Y: Array) -> Array:

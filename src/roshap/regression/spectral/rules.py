@@ -6,7 +6,6 @@ Sources: Morozov (1966) for the discrepancy principle; Golub, Heath, Wahba (1979
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -124,7 +123,10 @@ def quasi_optimality(path: Path) -> Choice:
     curve = path.change
     inner = np.arange(len(path))[2:-1]
     with np.errstate(invalid="ignore"):
-        valleys = inner[(curve[inner] < curve[inner - 1]) & (curve[inner] <= curve[inner + 1])]
+        lower = (curve[inner] < curve[inner - 1]) & (curve[inner] <= curve[inner + 1])
+    # where nothing is left to fit the solution stands still, up to rounding
+    moving = curve[inner] > _STILL * path.solution_norm[inner]
+    valleys = inner[lower & moving]
     if not len(valleys):
         return _nothing("quasi_optimality", path, curve, "the change has no interior minimum")
     index = int(valleys[np.argmin(curve[valleys])])
@@ -139,9 +141,13 @@ def leave_one_out(path: Path) -> Choice:
 def leave_one_out_error(path: Path) -> Choice:
     """Take the smallest leave-one-out classification error; ties go to the smaller squared one."""
     curve = _given(path.loo_error, "loo_error")
-    best = curve <= np.min(curve)
-    narrowed = _smallest("loo_error", path, np.where(best, _given(path.loo, "loo"), np.nan))
-    return dataclasses.replace(narrowed, curve=curve)
+    plain = _smallest("loo_error", path, curve)
+    if np.ptp(curve) == 0:
+        return plain
+    squared = np.nan_to_num(_given(path.loo, "loo"), nan=np.inf)
+    index = int(np.argmin(np.where(curve == np.min(curve), squared, np.inf)))
+    warning = _at_end(path, index) if index in (0, len(path) - 1) else None
+    return Choice("loo_error", index, float(path.levels[index]), curve, warning=warning)
 
 
 def k_fold(path: Path) -> Choice:
