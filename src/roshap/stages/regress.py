@@ -35,7 +35,7 @@ class Job:
         The block for :func:`roshap.plots.save_figure`.
     timing
         The same for ``<out>/timing``: whatever holds a measured time. Such files differ from one
-        execution to the next, so that nothing else may depend on them.
+        execution to the next: DVC ignores them and the report leaves them out; MLflow has them.
     data
         The table, for experiments that read one.
     """

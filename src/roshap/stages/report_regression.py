@@ -29,10 +29,9 @@ def regression_sections(folders: Mapping[str, Path]) -> list[dict[str, Any]]:
 
 
 def _section(name: str, folder: Path) -> dict[str, Any]:
-    results, timing = folder / regress_stage.FOLDER, folder / regress_stage.TIMING
+    results = folder / regress_stage.FOLDER
     try:
         summary = json.loads((results / regress_stage.SUMMARY).read_text())
-        times = json.loads((timing / regress_stage.SUMMARY).read_text())
         lineage = json.loads((results / "lineage.json").read_text())
     except FileNotFoundError as error:
         raise DataError(
@@ -42,8 +41,9 @@ def _section(name: str, folder: Path) -> dict[str, Any]:
     return {
         **summary,
         "name": name,
-        "tables": [*_tables(results, summary), *_tables(timing, times)],
-        "figures": [*_figures(results, name, summary), *_figures(timing, name, times)],
+        # measured times are not on the page: its bytes must be the same in every execution
+        "tables": _tables(results, summary),
+        "figures": _figures(results, name, summary),
         "lineage": json.dumps(lineage, indent=1, ensure_ascii=False),
     }
 
