@@ -15,6 +15,8 @@ from roshap.regression.spectral.errors import SpectralError
 from roshap.regression.spectral.filters import Array
 from roshap.regression.spectral.spectrum import Path
 
+#: The L-curve has arrived at its end where its logarithms change less than this per level.
+_ARRIVED = 0.01
 #: Logarithms of norms that change less than this from level to level are rounding.
 _STILL = 1e-8
 
@@ -107,7 +109,9 @@ def l_curve(path: Path) -> Choice:
         # slow is where the corner lies; but where the curve stands still its curvature is noise
         moving = speed > _STILL**3
         curvature = (ddx * dy - dx * ddy) / np.where(moving, speed, 1.0)
-        inner = np.arange(len(path))[2:-2]
+        # where the curve ends in a point, the naive solution, it shrinks and seems to turn
+        alive = np.flatnonzero(np.hypot(np.diff(x), np.diff(y)) > _ARRIVED)
+        inner = np.arange(2, min(len(path) - 2, alive[-1] if len(alive) else 0))
         curve[inner] = np.where(moving, curvature, np.nan)[inner]
     if not np.any(curve > _STILL):
         return _nothing("l_curve", path, curve, "the L-curve has no corner", "largest")
