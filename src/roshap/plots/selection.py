@@ -50,7 +50,7 @@ def selection_bars(
     """
     metrics, rankers = _present(summary)
     with context():
-        fig = Figure(figsize=(1.2 + 2.3 * len(metrics), 4.1), layout="constrained")
+        fig = Figure(figsize=(1.2 + 2.6 * len(metrics), 4.1), layout="constrained")
         axes = fig.subplots(1, len(metrics), squeeze=False)[0]
         for ax, metric in zip(axes, metrics, strict=True):
             part = summary[summary["metric"] == metric].set_index("ranker").reindex(rankers)
@@ -60,7 +60,7 @@ def selection_bars(
                 ax.axhline(value, **_ALL)
             ax.set_title(_heading(metric))
             _zoom(ax, part["mean"].to_numpy(), part["spread"].to_numpy(), value, metric)
-        axes[0].set_ylabel(f"Mean over k = 1 to {upto}\n(error bar: sd over k)")
+        axes[0].set_ylabel(f"Mean over k = 1 to {upto}; bar: sd over k\n(axes do not start at 0)")
         fig.suptitle(title)
         _legend(fig, [Patch(color=COLOURS[name], label=LABELS[name]) for name in rankers])
     return fig

@@ -21,25 +21,16 @@ from roshap.attribution.bootstrap import (
     key_parts,
 )
 from roshap.attribution.ranking import rank_attributions
-from roshap.baselines import RANKERS, make_rankers, order
+from roshap.baselines import RANKERS, order
 from roshap.compute import CheckpointStore, Executor, Progress, code_digest, scratch_folder
 from roshap.datasets import Dataset
 from roshap.errors import ConfigError
 from roshap.models import Task
 from roshap.selection.metrics import metrics_of
-from roshap.selection.splits import Split, fit_and_aside, make_splits
+from roshap.selection.single_runs import rank_single_runs
+from roshap.selection.splits import Split, make_splits
 from roshap.selection.stability import set_stability
-from roshap.selection.workers import (
-    Answer,
-    RankInputs,
-    Refit,
-    RefitInputs,
-    TrainingSet,
-    fit_single,
-    rank_single,
-    refit,
-    stream_seed,
-)
+from roshap.selection.workers import Answer, Refit, RefitInputs, refit, stream_seed
 
 ROSHAP = "roshap"
 ALL_FEATURES = "all features"
@@ -257,26 +248,18 @@ class _Study:
         self, splits: Sequence[Split], seconds: dict[str, float]
     ) -> tuple[dict[str, list[np.ndarray]], dict[str, list[Answer]]]:
         """Return each single-run ranker's (p,) scores per split, and all that it said."""
-        wanted = [name for name in RANKERS if name in self.settings.rankers]
-        if not wanted:
-            return {}, {}
-        inputs = RankInputs(
-            X=design_matrix(self.data),
-            y=np.asarray(self.data.y),
-            weights=self.data.weights,
-            features=self.data.features,
-            task=self.data.task,
-            model=self.model,
-            sets=tuple(self._training_set(split, i) for i, split in enumerate(splits)),
-            rankers=tuple(make_rankers(wanted, self.settings.options)),
+        answers = rank_single_runs(
+            self.data,
+            self.model,
+            {split.name: split.train for split in splits},
+            [name for name in RANKERS if name in self.settings.rankers],
+            compute=self._compute,
+            options=self.settings.options,
+            aside=self.settings.aside,
             seed=self.seed,
             explainer=self.bootstrap.explainer,
             k=self.upto,
         )
-        fitted = self._compute("one model per split", fit_single, inputs, len(splits))
-        inputs = replace(inputs, fitted=tuple(fitted))
-        found = self._compute("rankings", rank_single, inputs, len(splits) * len(wanted))
-        answers = {name: found[place :: len(wanted)] for place, name in enumerate(wanted)}
         scores = {}
         for name, of_one in answers.items():
             seconds[name] = sum(answer.seconds for answer in of_one)
@@ -285,11 +268,6 @@ class _Study:
             if all(one is not None for one in ranked):
                 scores[name] = [one.scores for one in ranked if one is not None]
         return scores, answers
-
-    def _training_set(self, split: Split, number: int) -> TrainingSet:
-        training = self.data.take(split.train)
-        fit_rows, aside = fit_and_aside(training, self.settings.aside, self.seed, number)
-        return TrainingSet(split.name, split.train, fit_rows, aside)
 
     def _compute(self, what: str, function: Any, inputs: Any, count: int) -> list[Any]:
         """Return the results of all tasks in their order."""

@@ -12,6 +12,7 @@ from roshap.stages.config import RootConfig
 from roshap.stages.context import StageContext
 from roshap.stages.rank import rank
 from roshap.stages.report import PAGE, render
+from roshap.stages.select import select
 from roshap.tracking import read_record
 
 
@@ -20,6 +21,8 @@ def run(config: RootConfig, context: StageContext) -> None:
     workspace = context.workspace
     attribute(config, replace(context, stage="attribute"))
     ranked = rank(config, replace(context, stage="rank"))
+    if config.selection.enabled:
+        select(config, replace(context, stage="select"))
     page = context.out / PAGE
     page.write_text(render(f"Experiment {context.experiment}", {context.experiment: context.out}))
     table = read_ranking(ranked)
