@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import ScalarFormatter
 
 from roshap.errors import DataError
 from roshap.plots.style import GREY, INK, RANKER_COLOURS, context
@@ -71,6 +72,7 @@ def signal_places(
             handles.append(Line2D([], [], label=method, **look))
         ax.axhline(p, color=GREY, lw=0.8, ls="--")
         ax.set(yscale="log", ylim=(1.25 * p, 0.8))
+        ax.yaxis.set_major_formatter(ScalarFormatter())
         ax.set_xticks(sorted(ranks["signal"].unique()))
         ax.set_xlabel("Signal (1 is the strongest)")
         ax.set_ylabel(f"Place among {p} features (log scale)")

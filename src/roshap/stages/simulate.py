@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +106,10 @@ def _one(
             model,
             runs=count,
             seed=config.seed,
-            settings=bootstrap_settings(config),
+            settings=replace(bootstrap_settings(config), row_level=False),
             executor=run_here,
             store=context.workspace.cache / "checkpoints" if config.compute.resume else None,
-            label=f"{name}",
+            label=name,
             progress=Progress(name, every=config.compute.log_every),
         )
         watch.lap(f"RoSHAP, runs up to {count}")
