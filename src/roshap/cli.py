@@ -163,6 +163,7 @@ def _command_help(command: str, workspace: Workspace) -> str:
 studies: {studies}
 
   roshap study paper runs=20                       fewer runs for every experiment
+  roshap study paper --estimate                    and say how long it will take
   roshap study paper 'only=[golub-*,musk-xgboost]' some of its experiments
   roshap study quick experiments.diabetes-ridge.runs=500
 

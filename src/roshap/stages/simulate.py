@@ -47,8 +47,7 @@ def simulate(config: RootConfig, context: StageContext) -> Path:
             f"roshap simulate draws its own data: dataset=simulation, not {config.dataset.name}"
         )
     chosen = config.simulation
-    if chosen.few > chosen.runs:
-        raise ConfigError(f"simulation.few={chosen.few} exceeds simulation.runs={chosen.runs}")
+    few = min(chosen.few, chosen.runs)
     folder = context.out / FOLDER
     watch = Stopwatch()
     with context.workspace.output(folder) as fresh, context.track(config) as run:
@@ -65,7 +64,7 @@ def simulate(config: RootConfig, context: StageContext) -> Path:
             "recovery": recovery(ranks, sorted({10, chosen.top})),
             "costs": costs(
                 load_data(_with_seed(config, 0), context.workspace),
-                [chosen.few, chosen.runs],
+                [few, chosen.runs],
                 seed=config.seed,
             ),
         }
@@ -98,7 +97,8 @@ def _one(
     model = build(config.model, data.task)
     name = f"{context.experiment} data {seed}"
     run_here = executor(config, context)
-    few, runs = config.simulation.few, config.simulation.runs
+    runs = config.simulation.runs
+    few = min(config.simulation.few, runs)
     watch.lap("data")
     for count in (few, runs):  # the second goes on from the first
         attributions = bootstrap_attributions(
