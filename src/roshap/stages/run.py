@@ -24,7 +24,9 @@ def run(config: RootConfig, context: StageContext) -> None:
     if config.selection.enabled:
         select(config, replace(context, stage="select"))
     page = context.out / PAGE
-    page.write_text(render(f"Experiment {context.experiment}", {context.experiment: context.out}))
+    here = {context.experiment: context.out}
+    selections = here if config.selection.enabled else {}
+    page.write_text(render(f"Experiment {context.experiment}", here, selections=selections))
     table = read_ranking(ranked)
     print(as_text(table.head(config.rank.print)))
     if len(table) > config.rank.print:
