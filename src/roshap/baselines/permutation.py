@@ -79,4 +79,4 @@ def _write(target: Table, column: int, source: Table, places: np.ndarray) -> Non
     if isinstance(source, np.ndarray) and isinstance(target, np.ndarray):
         target[:, column] = source[places, column]
     elif not isinstance(source, np.ndarray) and not isinstance(target, np.ndarray):
-        target.isetitem(column, source.iloc[places, column].to_numpy())
+        target.isetitem(column, source.iloc[places, column].array)

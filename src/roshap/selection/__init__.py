@@ -1,6 +1,6 @@
 """Top-k feature selection: the same model, splits and test rows for every ranker."""
 
-from roshap.selection.evaluate import (
+from roshap.selection.comparison import (
     ALL_FEATURES,
     ALL_RANKERS,
     Selection,

@@ -43,7 +43,7 @@ def rank_single_runs(
     compute
         Runs the tasks.
     options, aside, seed, explainer, k
-        See :class:`~roshap.selection.evaluate.SelectionSettings` and
+        See :class:`~roshap.selection.comparison.SelectionSettings` and
         :class:`~roshap.baselines.RankingData`.
 
     Returns

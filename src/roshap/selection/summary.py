@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from roshap.models import Task
-from roshap.selection.evaluate import ALL_FEATURES, ALL_RANKERS, ROSHAP
+from roshap.selection.comparison import ALL_FEATURES, ALL_RANKERS, ROSHAP
 from roshap.selection.metrics import METRICS, metrics_of
 
 #: Differences of metrics below this are none: a metric of n test rows has steps of about 1/n.

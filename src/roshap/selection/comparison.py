@@ -230,11 +230,7 @@ class _Study:
             stability=self._stability(splits, orders),
             details=_details(names, answers),
             notes=self._notes(answers),
-            left_out={
-                name: found[0].unfit
-                for name, found in answers.items()
-                if found[0].unfit is not None
-            },
+            left_out=_left_out(answers),
             refits=counts,
             seconds=dict(seconds),
         )
