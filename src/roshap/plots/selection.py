@@ -59,7 +59,7 @@ def selection_bars(
             if value is not None:
                 ax.axhline(value, **_ALL)
             ax.set_title(_heading(metric))
-            _zoom(ax, part["mean"].to_numpy(), part["spread"].to_numpy(), value, metric)
+            _zoom(ax, part["mean"].to_numpy(), part["spread"].to_numpy(), value)
         axes[0].set_ylabel(f"Mean over k = 1 to {upto}; bar: sd over k\n(axes do not start at 0)")
         fig.suptitle(title)
         _legend(fig, [Patch(color=COLOURS[name], label=LABELS[name]) for name in rankers])
@@ -195,17 +195,14 @@ def _bars(ax: Axes, part: pd.DataFrame, rankers: Sequence[str]) -> None:
     ax.margins(x=0.03)
 
 
-def _zoom(ax: Axes, mean: np.ndarray, spread: np.ndarray, full: float | None, metric: str) -> None:
-    """Start the axis where differences can be seen; bars of a share may start above 0."""
+def _zoom(ax: Axes, mean: np.ndarray, spread: np.ndarray, full: float | None) -> None:
+    """Start the axis where differences can be seen."""
     spread = np.nan_to_num(spread)
     low = np.nanmin([*(mean - spread), *([] if full is None else [full])])
     high = np.nanmax([*(mean + spread), *([] if full is None else [full])])
     room = 0.08 * (high - low) if high > low else 0.05 * abs(high) or 0.05
     bottom = max(0.0, low - 2 * room)
-    top = high + room
-    if METRICS[metric].higher_is_better:
-        top = min(1.02, top)
-    ax.set_ylim(bottom, max(top, bottom + 1e-9))
+    ax.set_ylim(bottom, max(high + room, bottom + 1e-9))
 
 
 def _heading(metric: str) -> str:
