@@ -87,7 +87,7 @@ def test_ties_go_by_name_and_not_by_column() -> None:
     assert [("a", "b", "c", "d")[j] for j in flipped] == ["c", "a", "b", "d"]
 
 
-def test_information_gain_of_a_feature_does_not_depend_on_its_neighbours(
+def test_information_gain_does_not_depend_on_the_order_of_the_columns(
     data: RankingData,
 ) -> None:
     (ranker,) = make_rankers(["ig"])

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from roshap.baselines.base import Ranked, RankingData, random_state, sample_rows
-from roshap.compute.seeds import replicate_seed
 
 
 @dataclass(frozen=True)
@@ -43,20 +42,17 @@ class InformationGain:
         fewest = len(rows) - 1
         if data.task != "regression":
             fewest = int(np.bincount(data.y[rows]).min()) - 1
-        seed = random_state(rng)
-        scores = np.empty(X.shape[1])
-        # column by column: the library draws its noise for the whole table, so that otherwise the
-        # estimate of a feature would depend on its neighbours and on the order of the columns
-        for j in range(X.shape[1]):
-            scores[j] = estimate(
-                X[:, [j]],
-                data.y[rows],
-                discrete_features=bool(discrete[j]),
-                n_neighbors=max(1, min(self.neighbors, fewest)),
-                random_state=np.random.RandomState(
-                    np.random.MT19937(replicate_seed(seed, _stable(data.features[j])))
-                ),
-            )[0]
+        # the library draws its noise for the table as a whole: in the order of the names, a
+        # feature's estimate does not depend on the order of the columns
+        columns = np.argsort(np.asarray(data.features, dtype=object), kind="stable")
+        scores = np.empty(len(columns))
+        scores[columns] = estimate(
+            X[:, columns],
+            data.y[rows],
+            discrete_features=discrete[columns],
+            n_neighbors=max(1, min(self.neighbors, fewest)),
+            random_state=random_state(rng),
+        )
         note = f"{len(rows)} of {len(data.y)} training rows"
         return Ranked(scores, (note,))
 
@@ -72,10 +68,3 @@ def _codes(data: RankingData, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]
         for name, is_code in zip(part.columns, discrete, strict=True)
     ]
     return np.column_stack(columns), discrete
-
-
-def _stable(name: str) -> int:
-    """Return a number of a feature's name that is the same in every process."""
-    import hashlib
-
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")
