@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import monotonic
+from time import process_time
 from typing import Any
 
 import joblib
@@ -64,7 +64,7 @@ def print_estimate(study: Study, workspace: Workspace) -> None:
     workers = joblib.cpu_count()
     total = 0.0
     timed: dict[tuple[str, str], Timed] = {}
-    print(f"estimate for {workers} cores, from timed runs of each:")
+    print(f"estimate for {workers} free cores, from timed runs of each:")
     for name in dict.fromkeys((*study.experiments, *study.selections, *study.simulations)):
         seconds = 0.0
         if name in study.experiments:
@@ -184,9 +184,10 @@ def _config(dataset: str, model: str, workspace: Workspace) -> RootConfig:
 
 
 def _seconds(call: Callable[[], Any]) -> float:
-    started = monotonic()
+    """Return the processor time of a call: other work on the machine does not count."""
+    started = process_time()
     call()
-    return monotonic() - started
+    return process_time() - started
 
 
 def as_time(seconds: float) -> str:
