@@ -54,7 +54,7 @@ class InformationGain:
             random_state=random_state(rng),
         )
         # the estimate of a constant would be that of the library's noise
-        scores[(X == X[0]).all(axis=0)] = 0.0
+        scores[np.ptp(X, axis=0) == 0] = 0.0
         note = f"{len(rows)} of {len(data.y)} training rows"
         return Ranked(scores, (note,))
 

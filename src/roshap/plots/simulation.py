@@ -71,7 +71,7 @@ def signal_places(
                 ax.vlines(x, low, high, color=colour, lw=1, alpha=0.6, zorder=2)
             handles.append(Line2D([], [], label=method, **look))
         ax.axhline(p, color=GREY, lw=0.8, ls="--")
-        ax.set(yscale="log", ylim=(1.25 * p, 0.8))
+        ax.set(yscale="log", ylim=(1.6 * p, 0.8))
         ax.yaxis.set_major_formatter(ScalarFormatter())
         ax.set_xticks(sorted(ranks["signal"].unique()))
         ax.set_xlabel("Signal (1 is the strongest)")

@@ -54,7 +54,8 @@ def selection_section(folder: Path) -> dict[str, Any] | None:
         "findings": about["sentences"],
         "left_out": [f"{LABELS[name]}: {reason}" for name, reason in about["left_out"].items()],
         "notes": [f"{LABELS[name]}: {'; '.join(said)}" for name, said in about["notes"].items()],
-        "tables": _tables(chosen),
+        "tables": _means(pd.read_csv(chosen / "summary.csv")),
+        "against": _against(chosen / "against_roshap.csv") if about["sentences"] else [],
         "figures": _figures(chosen, about["experiment"]),
     }
 
@@ -106,9 +107,7 @@ def _figures(folder: Path, name: str) -> list[dict[str, str]]:
     return [figure_card(path, name, CAPTIONS) for path in paths]
 
 
-def _tables(folder: Path) -> list[dict[str, Any]]:
-    summary = pd.read_csv(folder / "summary.csv")
-    against = pd.read_csv(folder / "against_roshap.csv")
+def _means(summary: pd.DataFrame) -> list[dict[str, Any]]:
     tables = []
     for evaluation, part in summary.groupby("evaluation", sort=False):
         wide = part.assign(shown=[_mean(row) for row in part.to_dict("records")])
@@ -118,7 +117,12 @@ def _tables(folder: Path) -> list[dict[str, Any]]:
         table.columns = ["Ranking", *[METRICS[name].title for name in names]]
         where = _where(str(evaluation))
         tables.append(_table(f"Mean over k ± spread over k, {where}.", "select/summary.csv", table))
-    for evaluation, part in against.groupby("evaluation", sort=False) if len(against) else ():
+    return tables
+
+
+def _against(path: Path) -> list[dict[str, Any]]:
+    tables = []
+    for evaluation, part in pd.read_csv(path).groupby("evaluation", sort=False):
         table = pd.DataFrame(
             {
                 "Against": [LABELS[name] for name in part["ranker"]],
