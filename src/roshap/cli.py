@@ -19,6 +19,8 @@ STAGES = {
     "fetch": "read a data set from its source, check it, write the canonical table",
     "attribute": "bootstrap the model and collect the attributions of the out-of-bag rows",
     "rank": "score the features and draw the figures",
+    "select": "compare rankers by the models that their leading features make",
+    "simulate": "the paper's simulation study: where do rankers put the ten signals?",
     "regress": "one experiment with the regression solvers: regression=drem_... or spectral_...",
     "report": "one self-contained HTML page of a study",
 }
@@ -28,7 +30,16 @@ COMMANDS = {
     "ui": "open MLflow's pages on this machine only: roshap ui [PORT]",
     "clean": "remove checkpoints and other local state (never results): roshap clean [--dry-run]",
 }
-GROUPS = ("dataset", "model", "bootstrap", "explainer", "compute", "tracking", "regression")
+GROUPS = (
+    "dataset",
+    "model",
+    "bootstrap",
+    "explainer",
+    "selection",
+    "compute",
+    "tracking",
+    "regression",
+)
 
 USER_ERROR = 2
 
@@ -152,6 +163,7 @@ def _command_help(command: str, workspace: Workspace) -> str:
 studies: {studies}
 
   roshap study paper runs=20                       fewer runs for every experiment
+  roshap study paper --estimate                    and say how long it will take
   roshap study paper 'only=[golub-*,musk-xgboost]' some of its experiments
   roshap study quick experiments.diabetes-ridge.runs=500
 

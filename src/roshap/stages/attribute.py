@@ -52,7 +52,8 @@ def attribute(config: RootConfig, context: StageContext) -> Path:
         result.save(fresh)
         _write_about(fresh / ABOUT, context, data, result, config, notes)
         params = parameters(config, context.workspace.root)
-        params.pop("rank")
+        for later in ("rank", "selection", "simulation"):
+            params.pop(later)
         write_lineage(fresh, context.lineage(params, {data.name: data.digest}))
         run.log_metrics(
             {

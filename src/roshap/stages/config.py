@@ -47,6 +47,54 @@ class ComputeConfig(Strict):
     log_every: float = Field(gt=0)
 
 
+class LimeConfig(Strict):
+    """Options of the LIME ranker."""
+
+    rows: int = Field(ge=1)
+    repeats: int = Field(ge=1)
+    samples: int = Field(ge=10)
+    features: int = Field(ge=1)
+
+
+class InformationGainConfig(Strict):
+    """Options of the information gain ranker."""
+
+    neighbors: int = Field(ge=1)
+    rows: int = Field(ge=10)
+
+
+class PermutationConfig(Strict):
+    """Options of the permutation ranker."""
+
+    repeats: int = Field(ge=1)
+    rows: int = Field(ge=10)
+
+
+class SelectionConfig(Strict):
+    """``conf/selection``: how rankers are compared."""
+
+    k: int = Field(ge=1)
+    enabled: bool
+    upto: int = Field(ge=1)
+    runs: int | None = Field(ge=2)
+    test_size: float = Field(gt=0, lt=1)
+    folds: int = Field(ge=0)
+    aside: float = Field(gt=0, lt=1)
+    rankers: tuple[Literal["shap", "gain", "lime", "ig", "roshap", "permutation"], ...]
+    lime: LimeConfig
+    ig: InformationGainConfig
+    permutation: PermutationConfig
+
+
+class SimulationConfig(Strict):
+    """``conf/simulation``: the paper's simulation study."""
+
+    few: int = Field(ge=2)
+    runs: int = Field(ge=2)
+    seeds: int = Field(ge=1)
+    top: int = Field(ge=1)
+
+
 class RankConfig(Strict):
     """What the rank stage shows."""
 
@@ -77,6 +125,8 @@ class RootConfig(Strict):
     compute: ComputeConfig
     tracking: TrackSettings
     rank: RankConfig
+    selection: SelectionConfig
+    simulation: SimulationConfig
     fetch: FetchConfig
     report: ReportConfig
     seed: int = Field(ge=0)

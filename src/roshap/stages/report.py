@@ -23,6 +23,7 @@ from roshap.stages.config import RootConfig
 from roshap.stages.context import StageContext
 from roshap.stages.report_figures import figure_card
 from roshap.stages.report_regression import regression_sections
+from roshap.stages.report_selection import selection_section, simulation_sections
 from roshap.stages.study import load_study
 
 log = logging.getLogger(__name__)
@@ -56,7 +57,14 @@ def report(config: RootConfig, context: StageContext) -> Path:
     results = workspace.resolve(config.report.results)
     folders = {name: results / name for name in study.experiments}
     solved = {name: results / name for name in (*study.regressions, *study.problems)}
-    page = render(f"Study {study.study}", folders, solved)
+    simulated = {name: results / name for name in study.simulations}
+    page = render(
+        f"Study {study.study}",
+        folders,
+        solved,
+        selections={name: results / name for name in study.selections},
+        simulations=simulated,
+    )
     with workspace.output(context.out) as fresh, context.track(config) as run:
         (fresh / PAGE).write_text(page)
         run.log_artifacts([fresh / PAGE])
@@ -65,7 +73,12 @@ def report(config: RootConfig, context: StageContext) -> Path:
 
 
 def render(
-    title: str, folders: Mapping[str, Path], regressions: Mapping[str, Path] | None = None
+    title: str,
+    folders: Mapping[str, Path],
+    regressions: Mapping[str, Path] | None = None,
+    *,
+    selections: Mapping[str, Path] | None = None,
+    simulations: Mapping[str, Path] | None = None,
 ) -> str:
     """Return the page of some experiments' results.
 
@@ -77,7 +90,12 @@ def render(
         Experiment -> folder that holds its ``attribute`` and ``rank`` results.
     regressions
         Regression experiment -> folder that holds its ``regress`` results.
+    selections
+        Experiment -> folder that holds its ``select`` results; shown with the experiment.
+    simulations
+        Simulation study -> folder that holds its ``simulate`` results.
     """
+    chosen = {name: selection_section(folder) for name, folder in (selections or {}).items()}
     templates = files("roshap.stages") / "templates"
     environment = Environment(
         undefined=StrictUndefined,
@@ -90,7 +108,13 @@ def render(
         title=title,
         css=(templates / "report.css").read_text(),
         js=(templates / "report.js").read_text(),
-        experiments=[_experiment(name, folder) for name, folder in folders.items()],
+        experiments=[
+            {**_experiment(name, folder), "selection": chosen.get(name)}
+            for name, folder in folders.items()
+        ],
+        # of an experiment that the study has no ranking of
+        selections=[found for name, found in chosen.items() if found and name not in folders],
+        simulations=simulation_sections(simulations or {}),
         regressions=regression_sections(regressions or {}),
         columns=[
             {"title": title, "help": GLOSSARY[name], "text": name in {"feature", "distribution"}}

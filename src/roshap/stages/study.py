@@ -38,11 +38,36 @@ class Regression(Problem):
     dataset: str
 
 
+class Selected(Strict):
+    """A comparison of rankers by the models of their leading features."""
+
+    dataset: str
+    model: str
+    runs: int = Field(ge=2)
+    seed: int = Field(ge=0)
+    upto: int = Field(ge=1)
+    folds: int = Field(ge=0)
+
+
+class Simulated(Strict):
+    """The simulation study with one model."""
+
+    model: str
+    runs: int = Field(ge=2)
+    seed: int = Field(ge=0)
+    seeds: int = Field(ge=1)
+
+
+#: Knobs of a study that hold for every experiment that does not name its own.
+SHARED = ("runs", "seed", "top_k", "upto", "folds")
+
 #: What a study consists of, and the schema of each kind.
 KINDS: dict[str, type[Strict]] = {
     "experiments": Experiment,
     "regressions": Regression,
     "problems": Problem,
+    "selections": Selected,
+    "simulations": Simulated,
 }
 
 
@@ -54,6 +79,8 @@ class Study(Strict):
     experiments: dict[str, Experiment]
     regressions: dict[str, Regression] = Field(default_factory=dict)
     problems: dict[str, Problem] = Field(default_factory=dict)
+    selections: dict[str, Selected] = Field(default_factory=dict)
+    simulations: dict[str, Simulated] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -62,7 +89,7 @@ class Study(Strict):
         if not isinstance(values, Mapping) or "experiments" not in values:
             return values
         filled = dict(values)
-        shared = {key: filled.pop(key) for key in ("runs", "seed", "top_k") if key in filled}
+        shared = {key: filled.pop(key) for key in SHARED if key in filled}
         only = filled.pop("only", None) or ["*"]
         known = {kind: filled.get(kind) or {} for kind in KINDS}
         for kind, experiments in known.items():
@@ -82,8 +109,10 @@ class Study(Strict):
     @property
     def names(self) -> list[str]:
         """Every experiment's name, of all kinds."""
-        return [name for kind in KINDS for name in getattr(self, kind)]
+        return list(dict.fromkeys(name for kind in KINDS for name in getattr(self, kind)))
 
+
+ESTIMATE = "--estimate"
 
 HEADER = """\
 # The selected study: which experiments exist and the few knobs they override.
@@ -96,13 +125,30 @@ def study_command(arguments: Sequence[str], workspace: Workspace) -> int:
     names = sorted(path.stem for path in (workspace.conf / "study").glob("*.yaml"))
     if not arguments:
         raise ConfigError(f"which study? roshap study NAME (valid: {', '.join(names)})")
-    name, *overrides = arguments
+    name, *overrides = [word for word in arguments if word != ESTIMATE]
     if name not in names:
         raise ConfigError(f"unknown study {name!r}{suggestion(name, names)}")
     study = compose_study(name, overrides, workspace)
     write_bytes(workspace.params, render(study).encode())
     print(f"params.yaml: study {name}, {len(study.names)} experiments; run them: dvc repro")
+    if ESTIMATE in arguments:
+        from roshap.stages.estimate import print_estimate
+
+        print_estimate(study, workspace)
     return 0
+
+
+def _runs_of_all(values: Any, overrides: Sequence[str]) -> Any:
+    """Let ``runs=20`` on the command line hold for experiments with runs of their own as well.
+
+    ``experiments.<name>.runs=...`` still has the last word.
+    """
+    if isinstance(values, dict) and any(word.startswith("runs=") for word in overrides):
+        for kind in KINDS:
+            for name, knobs in (values.get(kind) or {}).items():
+                if not any(word.startswith(f"{kind}.{name}.runs=") for word in overrides):
+                    knobs.pop("runs", None)
+    return values
 
 
 def compose_study(name: str, overrides: Sequence[str], workspace: Workspace) -> Study:
@@ -126,6 +172,7 @@ def compose_study(name: str, overrides: Sequence[str], workspace: Workspace) -> 
             own = tuple(f"{kind}." for kind in KINDS)
             words = [f"++{word}" if word.startswith(own) else word for word in overrides]
             values = OmegaConf.to_container(compose(name, words), resolve=True)
+            values = _runs_of_all(values, overrides)
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(explain(error, overrides, workspace)) from error
     try:
