@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from tests.conftest import Checkout
 
 from roshap.plots import read_provenance
 from roshap.stages.report_regression import regression_sections
+from tests.conftest import Checkout
 
 MIRROR = os.environ.get("ROSHAP_MIRROR")  # read here: the fixture's checkout has none
 FAST = ("tracking=none", "regression.repeats=2")
