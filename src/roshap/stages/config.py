@@ -84,6 +84,7 @@ class RootConfig(Strict):
     report: ReportConfig
     seed: int = Field(ge=0)
     experiment: str | None
+    objective: str | None
     out: str
 
 

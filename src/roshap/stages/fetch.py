@@ -11,7 +11,7 @@ def fetch(config: RootConfig, context: StageContext) -> None:
     """Fetch the data set, check it, and write ``table.parquet`` with its digest."""
     folder = table_folder(config, context.workspace)
     data = fetch_data(config, context.workspace, folder)
-    with context.track(config, data=[data_input(data)]) as run:
+    with context.track(config, data=[data_input(data)], journal=folder) as run:
         run.log_metrics({"n": data.n, "p": data.p})
         run.log_artifacts([folder / "table.json"])
     print(

@@ -94,6 +94,7 @@ def _experiment(name: str, folder: Path) -> dict[str, Any]:
     try:
         summary = json.loads((ranked / rank_stage.SUMMARY).read_text())
         lineage = json.loads((ranked / "lineage.json").read_text())
+        lineage.pop("files", None)  # checksums are for `roshap trace`, not for reading
     except FileNotFoundError as error:
         raise DataError(
             f"experiment {name} has no ranking ({error.filename} is missing): "
