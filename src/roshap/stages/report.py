@@ -6,7 +6,7 @@ import base64
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ def report(config: RootConfig, context: StageContext) -> Path:
     """Write the page of the study in ``report.params`` to ``<out>/index.html``; return it."""
     workspace = context.workspace
     study = load_study(workspace.resolve(config.report.params))
+    context = replace(context, experiment=study.study)  # no single experiment's
     results = workspace.resolve(config.report.results)
     folders = {name: results / name for name in study.experiments}
     page = render(f"Study {study.study}", folders)

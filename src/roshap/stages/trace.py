@@ -83,6 +83,7 @@ def _describe(lineage: Lineage, pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _described(node: Node, run: FoundRun | None, pipeline: Pipeline) -> dict[str, Any]:
+    md5 = node.locked.outs.get(node.folder, "") if node.locked else ""
     return {
         "stage": node.stage,
         "experiment": node.experiment,
@@ -93,7 +94,7 @@ def _described(node: Node, run: FoundRun | None, pipeline: Pipeline) -> dict[str
         "commit": {
             "computed_at": run.commit if run else None,
             "dirty": run.dirty if run else None,
-            "recorded_by": _recorded_by(node, pipeline.root),
+            "recorded_by": recorded_by(md5, pipeline.root),
         },
         "mlflow_run": asdict(run) if run else None,
         "parameters": [
@@ -118,11 +119,10 @@ def _store(root: Path) -> tuple[Store | None, str | None]:
     return store, None if store else "no MLflow store here yet (`roshap relog` fills one)"
 
 
-def _recorded_by(node: Node, root: Path) -> str | None:
-    """Return the commit that put the result's MD5 into ``dvc.lock``."""
-    if node.locked is None or node.folder not in node.locked.outs:
+def recorded_by(md5: str, root: Path) -> str | None:
+    """Return the commit that put a result's MD5 into ``dvc.lock``."""
+    if not md5:
         return None
-    md5 = node.locked.outs[node.folder]
     command = ["git", "log", "-1", "--format=%H", f"-S{md5}", "--", "dvc.lock"]
     try:
         answer = subprocess.run(

@@ -79,7 +79,8 @@ def find_run(store: Store, stage: str, journal: str) -> FoundRun | None:
         run_id=run.info.run_id,
         store=without_password(store.uri),
         url=f"{base}/{page}",
-        commit=tags.get("git.commit"),
+        # a run that was logged again carries the commit of the lock, not of the computation
+        commit=None if RELOGGED_TAG in tags else tags.get("git.commit"),
         dirty=tags["git.dirty"] == "true" if "git.dirty" in tags else None,
     )
 

@@ -227,7 +227,8 @@ class _Builder:
             yield self._table(folder)
             return
         block = _read(folder / LINEAGE) or {}
-        siblings = [folder.parent / key for key in block["parameters"]]
+        others = [key for key in block["parameters"] if key != folder.name]
+        siblings = [folder.parent / key for key in others]
         behind = [self._by_hand(one) for one in siblings if (one / LINEAGE).is_file()]
         parents = [list(nodes) for nodes in behind]
         if not parents:

@@ -116,7 +116,7 @@ class Pipeline:
 
     def listing(self, md5: str) -> dict[str, str] | None:
         """Return path -> MD5 of a folder's files, or ``None`` where DVC's cache has no list."""
-        path = self.listing_path(md5)
+        path = self.listing_path(md5) if md5.endswith(".dir") else None
         if path is None or not path.is_file():
             return None
         return {entry["relpath"]: entry["md5"] for entry in json.loads(path.read_text())}

@@ -21,7 +21,7 @@ from typing import Any
 from roshap.errors import TrackingError
 from roshap.tracking import lease
 from roshap.tracking.data import DataInput, dataset_input, without_origin
-from roshap.tracking.journal import DIGEST_TAG, Journal, Recorder, series
+from roshap.tracking.journal import DIGEST_TAG, JOURNAL, Journal, Recorder, series
 from roshap.tracking.parameters import MAX_TAG, flatten, safe_key, shorten
 from roshap.tracking.provenance import GitState, git_state, library_versions
 from roshap.tracking.record import write_record
@@ -325,6 +325,76 @@ def track(
         "ended": _now(),
     }
     write_record(root, stage, experiment, record)
+
+
+def log_again(
+    store: Store,
+    journal: Journal,
+    folder: Path,
+    *,
+    study: str,
+    root: Path,
+    tags: Mapping[str, str],
+) -> str:
+    """Log a finished stage from its journal and its files; return the run's id.
+
+    Parameters
+    ----------
+    journal, folder
+        What the stage logged, and its output, which holds the artifacts.
+    tags
+        What is known of the execution, e.g. the commit. There are no times: MLflow shows when the
+        run was logged again.
+    """
+    experiment_id = store.experiment_id(journal.stage)
+    close_killed(store, experiment_id, root)
+    all_tags = {
+        "stage": journal.stage,
+        "experiment": journal.experiment,
+        "study": study,
+        "out": _relative(folder.parent, root),
+        "command": journal.command,
+        "mlflow.source.name": journal.command,
+        "mlflow.source.type": "LOCAL",
+        **{f"data.{one.name}": one.digest for one in journal.inputs()},
+        **tags,
+    }
+    with lease.held_lease(root) as token:
+        all_tags[LEASE_TAG] = token
+        run = _MlflowRun(store, experiment_id, journal.experiment, all_tags)
+        with run.ended():
+            run.log_data(journal.inputs())
+            _replay(run, journal, folder)
+            run.send_tags({DIGEST_TAG: journal.digest()})
+    return run.run_id
+
+
+def _replay(run: _MlflowRun, journal: Journal, folder: Path) -> None:
+    """Log everything in a journal to an open run, its children in theirs."""
+    run.log_params(journal.params)
+    for name, points in journal.metrics.items():
+        run.log_series(name, [step for step, _ in points], [value for _, value in points])
+    run.set_tags(journal.tags)
+    if journal.note is not None:
+        run.note(journal.note)
+    for path, target in journal.artifacts:
+        for file in _files(folder / str(path)):
+            # what stood in a logged folder keeps its place below the folder that it went to
+            inside = file.parent.relative_to(folder / str(path)) if file != folder / str(path) else Path()
+            where = (Path(target or "") / inside).as_posix()
+            run.log_artifacts([file], None if where == "." else where)
+    for file_name, text in journal.texts.items():
+        run.log_text(text, file_name)
+    for child in journal.children:
+        with run.child(child.experiment) as nested:
+            assert isinstance(nested, _MlflowRun)
+            _replay(nested, child, folder)
+
+
+def _files(path: Path) -> list[Path]:
+    """Return a file, or the files of a folder without the journal itself."""
+    found = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [file for file in found if file.is_file() and file.name != JOURNAL]
 
 
 def close_killed(store: Store, experiment_id: str, root: Path) -> list[str]:
