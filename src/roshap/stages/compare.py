@@ -214,7 +214,8 @@ def _lines(
             continue
         yield f"  {kind:<11} {'the same' if not differing else ''}".rstrip()
         for key, (before, after) in differing.items():
-            yield f"    {key}: {_short(before)} -> {_short(after)}"
+            width = 12 if kind in {"data", "code"} else 40  # a checksum's first figures suffice
+            yield f"    {key}: {_short(before, width)} -> {_short(after, width)}"
     for label, names in (("only in A", found.only_a), ("only in B", found.only_b)):
         if names:
             yield f"  {label}: {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
@@ -252,7 +253,7 @@ def _table(table: pd.DataFrame) -> Iterator[str]:
         yield f"  {row.feature:<{width}}  {row.rank_a:>6}  {row.rank_b:>6}  {change:>6}  {sure:>15}"
 
 
-def _short(value: str | None, width: int = 40) -> str:
+def _short(value: str | None, width: int) -> str:
     if value is None:
         return "(none)"
     return value if len(value) <= width else f"{value[: width - 1]}…"

@@ -168,6 +168,8 @@ def _checked_out(
     with TemporaryDirectory(prefix="roshap-") as temporary:
         files = DVCFileSystem(str(workspace.root), rev=revision)
         for path in paths:
+            if path == "dvc.lock" and not files.exists(f"/{path}"):
+                continue  # a revision in which nothing had run yet
             target = Path(temporary) / path
             target.parent.mkdir(parents=True, exist_ok=True)
             try:

@@ -193,7 +193,9 @@ class _Builder:
     def _locked(self, stage: LockedStage) -> Node:
         parents = self._pipeline.parents(stage)
         present = self._pipeline.present.get(stage.name)
-        folder = next(iter(sorted(stage.outs, key=lambda out: "/metrics/" in out)), "")
+        # metrics and plots are single files beside the folder with everything else
+        folders = [out for out, md5 in stage.outs.items() if md5.endswith(".dir")]
+        folder = next(iter(folders or stage.outs), "")
         block = _read(self._root / folder / LINEAGE) or {}
         table = _read(self._root / folder / TABLE) or {}
         origins = Origins(self._root / "conf", stage.command, present, stage.item)

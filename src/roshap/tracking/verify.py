@@ -227,7 +227,7 @@ class _Check:
         folder = self._root / node.folder
         was = _sealed(folder) if node.folder else None
         if was is not None:
-            now = folder_listing(folder, self._pipeline.ignored)
+            now = folder_listing(folder)  # DVC's exclusions are not about what it does not track
             now.pop(LINEAGE, None)
             self.files += len(now)
             if now != was:
