@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from roshap.plots.comparison import slopes
 from roshap.plots.distributions import histograms, ridgelines, single_rounds
 from roshap.plots.rankings import ranking
 from roshap.plots.save import read_provenance, save_figure
@@ -16,4 +17,5 @@ __all__ = [
     "ridgelines",
     "save_figure",
     "single_rounds",
+    "slopes",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,6 @@ def attribute(config: RootConfig, context: StageContext) -> Path:
             dependencies=[table_folder(config, context.workspace)],
         ) as run,
     ):
-        started = time.monotonic()
         result = _bootstrap(config, context, data, model)
         result.save(fresh)
         _write_about(fresh / ABOUT, context, data, result, config, notes)
@@ -58,7 +56,6 @@ def attribute(config: RootConfig, context: StageContext) -> Path:
         run.log_metrics(
             {
                 "runs": result.runs,
-                "seconds": time.monotonic() - started,
                 "oob.mean": float(result.n_oob.mean()),
                 "redraws": int(result.redraws.sum()),
             }

@@ -131,6 +131,7 @@ class RootConfig(Strict):
     report: ReportConfig
     seed: int = Field(ge=0)
     experiment: str | None
+    objective: str | None
     out: str
     regression: DremConfig | SpectralConfig | None = Field(default=None, discriminator="method")
 

@@ -6,11 +6,11 @@ import contextlib
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roshap.stages.workspace import Workspace
+from roshap.stages.workspace import Workspace, open_output
 from roshap.tracking import (
     DataInput,
     StageRun,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from roshap.stages.config import RootConfig
 
 #: Parts of the configuration that say how something happens and never change a result.
-MEANS = ("compute", "tracking", "fetch", "report")
+MEANS = ("compute", "tracking", "fetch", "report", "objective")
 SHARED_GROUPS = {"dataset", "experiment"}
 #: Stages that read nothing but these groups.
 OWN_GROUPS: Mapping[str, set[str]] = {"regress": {"regression", *SHARED_GROUPS}}
@@ -47,6 +47,8 @@ class StageContext:
         Absolute folder below which the stage writes.
     command
         The command that makes the result again, without paths of this machine.
+    logged
+        The last value of each metric that was logged, for sweeps with an ``objective``.
     """
 
     stage: str
@@ -55,6 +57,7 @@ class StageContext:
     out: Path
     command: str
     workspace: Workspace
+    logged: dict[str, float] = field(default_factory=dict, compare=False)
 
     @classmethod
     def make(
@@ -78,8 +81,13 @@ class StageContext:
         *,
         data: Iterable[DataInput] = (),
         dependencies: Iterable[Path] = (),
+        journal: Path | None = None,
     ) -> Iterator[StageRun]:
-        """Record the block as one MLflow run of this stage."""
+        """Record the block as one MLflow run of this stage.
+
+        ``journal`` is the folder that gets the journal; by default the output that is being
+        written.
+        """
         paths = {self.workspace.relative(path): path for path in dependencies if path.exists()}
         with track(
             config.tracking,
@@ -92,8 +100,12 @@ class StageContext:
             out=self.out,
             data=data,
             dependencies={name: path_md5(path) for name, path in paths.items()},
+            journal=journal or open_output(),
+            store_root=self.workspace.store_root,
         ) as run:
             yield run
+        kept = run.recorder.journal
+        self.logged.update({name: kept.last(name) for name in kept.metrics})
 
     def lineage(self, params: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, str]:
         """Return the block for figures and tables; the same in every execution."""

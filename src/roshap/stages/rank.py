@@ -12,7 +12,7 @@ import pandas as pd
 from roshap.attribution.attributions import Attributions
 from roshap.attribution.distribution import Verdict, verdict
 from roshap.attribution.ranking import rank_attributions, rank_classes, write_ranking
-from roshap.compute.files import write_json
+from roshap.compute.files import write_bytes, write_json
 from roshap.errors import DataError
 from roshap.plots import histograms, ranking, ridgelines, save_figure, single_rounds
 from roshap.plots.style import shorten
@@ -51,7 +51,15 @@ def rank(config: RootConfig, context: StageContext) -> Path:
         write_json(fresh / SUMMARY, {**about, "verdict": found.sentence, "metrics": metrics})
         _log(run, about, table, found, metrics, fresh)
     write_json(context.out / "metrics" / f"{FOLDER}.json", metrics)
+    write_bytes(context.out / "plots" / f"{FOLDER}.csv", _for_dvc_plots(table))
     return folder
+
+
+def _for_dvc_plots(table: pd.DataFrame) -> bytes:
+    """Return the leading features as CSV, for ``dvc plots diff`` to lay over another revision's."""
+    columns = ["rank", "feature", "roshap", "p0", "strength", "stability"]
+    text = table.loc[: NOTE_ROWS - 1, columns].to_csv(index=False, lineterminator="\n")
+    return text.encode()
 
 
 def read_about(folder: Path, context: StageContext) -> dict[str, Any]:

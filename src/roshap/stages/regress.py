@@ -126,6 +126,7 @@ def regress(config: RootConfig, context: StageContext) -> Path:
             config,
             data=[data_input(data)] if data else [],
             dependencies=[table_folder(config, context.workspace)] if data else [],
+            journal=fresh,
         ) as run,
     ):
         lineage = context.lineage(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ def report(config: RootConfig, context: StageContext) -> Path:
     """Write the page of the study in ``report.params`` to ``<out>/index.html``; return it."""
     workspace = context.workspace
     study = load_study(workspace.resolve(config.report.params))
+    context = replace(context, experiment=study.study)  # no single experiment's
     results = workspace.resolve(config.report.results)
     folders = {name: results / name for name in study.experiments}
     solved = {name: results / name for name in (*study.regressions, *study.problems)}
@@ -129,6 +130,7 @@ def _experiment(name: str, folder: Path) -> dict[str, Any]:
     try:
         summary = json.loads((ranked / rank_stage.SUMMARY).read_text())
         lineage = json.loads((ranked / "lineage.json").read_text())
+        lineage.pop("files", None)  # checksums are for `roshap trace`, not for reading
     except FileNotFoundError as error:
         raise DataError(
             f"experiment {name} has no ranking ({error.filename} is missing): "
