@@ -45,6 +45,9 @@ def test_every_study_writes_what_it_promises(checkout: Checkout, study: str) -> 
         assert len(pd.read_csv(checkout.root / "x" / table["file"])) > 0
         assert all(len(row) == len(table["columns"]) for row in table["rows"])
     assert section["figures"] or study == "criteria"
+    timing = json.loads((checkout.root / "x" / "timing" / "summary.json").read_text())
+    assert bool(timing["tables"]) == (study == "criteria")
+    assert bool(timing["captions"]) == (study in {"rows", "features"})
     for svg in (checkout.root / "x").rglob("*.svg"):
         assert json.loads(read_provenance(svg)["parameters"])["regression"]["name"]
     metrics = json.loads((checkout.root / "x" / "metrics" / "regress.json").read_text())

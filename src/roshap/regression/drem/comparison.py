@@ -19,6 +19,7 @@ from roshap.regression.design import Array
 from roshap.regression.divergence import DivergenceError
 from roshap.regression.drem.classifier import DREMClassifier
 from roshap.regression.drem.hybrid import HybridRegressor
+from roshap.regression.drem.mixing import mix_square
 from roshap.regression.drem.regressor import DREMRegressor
 from roshap.regression.gradient import (
     AdamClassifierReference,
@@ -120,6 +121,7 @@ def regressor_curves(
         rows (``inf`` from where it diverged), ``ratio`` to least squares, ``skipped`` share of
         batches, and ``seconds`` of all updates so far. ``OLS`` is the epochs' constant line.
     """
+    mix_square(np.ones((1, 1, 1)), np.ones((1, 1, 1)))  # compiled before anything is timed
     began = time.perf_counter()
     ols = LinearRegression().fit(trial.X, trial.y)
     seconds = time.perf_counter() - began
