@@ -29,7 +29,7 @@ DIGEST_TAG = "journal"
 
 def is_time(metric: str) -> bool:
     """Tell whether a metric differs in every execution: ``seconds``, ``seconds.lime``, ``time.x``."""
-    return not {"seconds", "time"}.isdisjoint(metric.split("."))
+    return not {"seconds", "milliseconds", "time"}.isdisjoint(metric.split("."))
 
 
 @dataclass
