@@ -56,7 +56,7 @@ ui: $(VENV)/.run
 
 lock: $(VENV)/.test
 	uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
-	  --no-emit-index-url --extra dev --extra vision --extra dask --extra ray pyproject.toml -o constraints.txt --upgrade
+	  --no-emit-index-url --extra dev --extra vision --extra dask --extra ray --extra sweep pyproject.toml -o constraints.txt --upgrade
 
 clean:
 	rm -rf $(VENV) .roshap outputs multirun .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

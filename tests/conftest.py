@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,3 +72,45 @@ def copy_checkout(target: Path) -> None:
     shutil.copytree(REPOSITORY / "conf", target / "conf")
     for name in ("dvc.yaml", "params.yaml"):
         shutil.copy(REPOSITORY / name, target / name)
+
+
+def shell(command: str, root: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as a person would, with this test's environment first on the path."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW_")}
+    return subprocess.run(
+        command,
+        shell=True,
+        cwd=root,
+        env={**clean, "PATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def succeed(command: str, root: Path, **environment: str) -> str:
+    """Run a command that must end well; return what it printed."""
+    done = shell(command, root, **environment)
+    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    return done.stdout
+
+
+TINY_STUDY = (
+    "roshap study quick runs=4 'only=[wine-lr]' "
+    "'+experiments.wine-lr={dataset: wine, model: logistic_regression}'"
+)
+COMMIT = "git add -A && git -c user.name=t -c user.email=t@t commit -q --no-gpg-sign -m"
+
+
+def make_repository(root: Path, study: str = TINY_STUDY) -> Path:
+    """Make a checkout under git and DVC with a study chosen and nothing computed."""
+    copy_checkout(root)
+    for name in ("MLproject", "python_env.yaml", ".dvcignore", ".gitignore"):
+        shutil.copy(REPOSITORY / name, root / name)
+    (root / "src").symlink_to(REPOSITORY / "src")
+    for command in ("git init -q -b main", "dvc init -q", study, f"{COMMIT} start"):
+        succeed(command, root)
+    # queued experiments commit on their own
+    succeed("git config user.name t && git config user.email t@t", root)
+    return root

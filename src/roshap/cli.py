@@ -19,15 +19,30 @@ STAGES = {
     "fetch": "read a data set from its source, check it, write the canonical table",
     "attribute": "bootstrap the model and collect the attributions of the out-of-bag rows",
     "rank": "score the features and draw the figures",
+    "select": "compare rankers by the models that their leading features make",
+    "simulate": "the paper's simulation study: where do rankers put the ten signals?",
+    "regress": "one experiment with the regression solvers: regression=drem_... or spectral_...",
     "report": "one self-contained HTML page of a study",
 }
 COMMANDS = {
     "study": "choose the experiments that `dvc repro` runs: roshap study NAME [overrides]",
+    "trace": "say where a figure, table or array comes from: roshap trace FILE [--verify] [--json]",
+    "relog": "log finished stages again, e.g. to another MLflow server: roshap relog [STUDY]",
+    "compare": "what changed between two results, and is it more than noise: roshap compare A B",
     "where": "say where the selected study's report is and how to open MLflow",
     "ui": "open MLflow's pages on this machine only: roshap ui [PORT]",
     "clean": "remove checkpoints and other local state (never results): roshap clean [--dry-run]",
 }
-GROUPS = ("dataset", "model", "bootstrap", "selection", "explainer", "compute", "tracking")
+GROUPS = (
+    "dataset",
+    "model",
+    "bootstrap",
+    "explainer",
+    "selection",
+    "compute",
+    "tracking",
+    "regression",
+)
 
 USER_ERROR = 2
 
@@ -70,6 +85,8 @@ def _dispatch(given: list[str]) -> int:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
         raise RoshapError(f"unknown command {name!r} ({hint}valid: {', '.join(known)})")
+    if name == "trace" and not any(word in {"-h", "--help"} for word in rest):
+        return _trace(rest)
     workspace = Workspace(find_root())
     if any(word in {"-h", "--help"} for word in rest):
         print(_stage_help(name, workspace) if name in STAGES else _command_help(name, workspace))
@@ -83,6 +100,14 @@ def _dispatch(given: list[str]) -> int:
         from roshap.stages.study import study_command
 
         return study_command(rest, workspace)
+    if name == "relog":
+        from roshap.stages.relog import relog_command
+
+        return relog_command(rest, workspace)
+    if name == "compare":
+        from roshap.stages.compare import compare_command
+
+        return compare_command(rest, workspace)
     if name in {"where", "ui"}:
         from roshap.stages import pages
 
@@ -90,6 +115,17 @@ def _dispatch(given: list[str]) -> int:
     from roshap.stages.clean import clean_command
 
     return clean_command(rest, workspace)
+
+
+def _trace(arguments: list[str]) -> int:
+    """Trace a file; a figure outside every checkout still says what is inside it."""
+    from roshap.stages.trace import trace_command
+
+    try:
+        workspace: Workspace | None = Workspace(find_root())
+    except RoshapError:
+        workspace = None
+    return trace_command(arguments, workspace)
 
 
 def _one_line(error: Exception) -> str:
@@ -152,8 +188,9 @@ def _command_help(command: str, workspace: Workspace) -> str:
 studies: {studies}
 
   roshap study paper runs=20                       fewer runs for every experiment
+  roshap study paper --estimate                    and say how long it will take
   roshap study paper 'only=[golub-*,musk-xgboost]' some of its experiments
   roshap study quick experiments.diabetes-ridge.runs=500
 
 It writes params.yaml; `dvc repro` then runs what changed."""
-    return f"roshap clean: {COMMANDS['clean']}"
+    return f"roshap {command}: {COMMANDS[command]}"

@@ -180,7 +180,7 @@ def key_parts(
 def data_digest(data: Dataset) -> str:
     """Return the sha256 of what the replicates read: values, names, target, groups, weights."""
     digest = hashlib.sha256(repr((data.task, data.classes)).encode())
-    X = _design(data)
+    X = design_matrix(data)
     digest.update(repr([(str(name), str(kind)) for name, kind in data.X.dtypes.items()]).encode())
     if isinstance(X, np.ndarray):
         digest.update(X.data)
@@ -211,7 +211,7 @@ def _distribution(model: Any) -> str:
 
 
 def _inputs(data: Dataset, model: Any, seed: int, settings: BootstrapSettings) -> ReplicateInputs:
-    X = _design(data)
+    X = design_matrix(data)
     n_outputs = len(data.classes) if data.task == "multiclass" else 1
     n, p = X.shape
     kept = kept_rows(n, p, n_outputs, settings.row_values) if settings.row_level else None
@@ -229,7 +229,7 @@ def _inputs(data: Dataset, model: Any, seed: int, settings: BootstrapSettings) -
     )
 
 
-def _design(data: Dataset) -> Table:
+def design_matrix(data: Dataset) -> Table:
     """Return X as the models take it: float64 in C order, or the table if it has categories."""
     if any(str(kind) == "category" for kind in data.X.dtypes):
         return data.X.reset_index(drop=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from roshap.plots.certainty import intervals, settling, ties, top_k, variance_shares
+from roshap.plots.comparison import slopes
 from roshap.plots.distributions import histograms, ridgelines, single_rounds
 from roshap.plots.rankings import ranking
 from roshap.plots.save import read_provenance, save_figure
@@ -19,6 +20,7 @@ __all__ = [
     "save_figure",
     "settling",
     "single_rounds",
+    "slopes",
     "ties",
     "top_k",
     "variance_shares",

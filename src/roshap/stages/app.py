@@ -95,13 +95,29 @@ class _Job:
             config = validate({str(key): value for key, value in values.items()})
             overrides = [str(item) for item in hydra_config.overrides.task]
             context = StageContext.make(self.stage, config, Workspace(self.root), overrides)
-            return stage_function(self.stage)(config, context)
+            result = stage_function(self.stage)(config, context)
+            return objective(config.objective, context) if config.objective else result
         except RoshapError as error:
             # in a sweep Hydra itself says which job failed, and the others go on
             if hydra_config.mode == RunMode.MULTIRUN:
                 raise
             self.failures.append(error)
             return None
+
+
+def objective(metric: str, context: StageContext) -> float:
+    """Return the metric that a sweeper is to optimise, as the stage has logged it.
+
+    Raises
+    ------
+    ConfigError
+        Where the stage logs no such metric.
+    """
+    if metric not in context.logged:
+        raise ConfigError(
+            f"objective {metric!r} is no metric of {context.stage}{suggestion(metric, context.logged)}"
+        )
+    return context.logged[metric]
 
 
 def stage_function(stage: str) -> Callable[..., Any]:

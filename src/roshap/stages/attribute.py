@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from pathlib import Path
 from typing import Any
 
@@ -48,17 +47,16 @@ def attribute(config: RootConfig, context: StageContext) -> Path:
             dependencies=[table_folder(config, context.workspace)],
         ) as run,
     ):
-        started = time.monotonic()
         result = _bootstrap(config, context, data, model)
         result.save(fresh)
         _write_about(fresh / ABOUT, context, data, result, config, notes)
         params = parameters(config, context.workspace.root)
-        params.pop("rank")
+        for later in ("rank", "selection", "simulation"):
+            params.pop(later)
         write_lineage(fresh, context.lineage(params, {data.name: data.digest}))
         run.log_metrics(
             {
                 "runs": result.runs,
-                "seconds": time.monotonic() - started,
                 "oob.mean": float(result.n_oob.mean()),
                 "redraws": int(result.redraws.sum()),
             }

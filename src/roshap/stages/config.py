@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from roshap.datasets.spec import DatasetSpec
 from roshap.errors import ConfigError
 from roshap.models.spec import ModelSpec
+from roshap.stages.regress_drem_config import DremConfig
+from roshap.stages.regress_spectral_config import SpectralConfig
+from roshap.stages.strict import Strict
 from roshap.tracking.spec import TrackSettings
 
 #: Runs of a study that does not say how many.
 DEFAULT_RUNS = 100
-
-
-class Strict(BaseModel):
-    """A group of values: unknown keys are refused, and nothing changes after the check."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class BootstrapConfig(Strict):
@@ -53,13 +50,6 @@ class BootstrapConfig(Strict):
         return {**values, "runs": max(counts) if settled else DEFAULT_RUNS}
 
 
-class SelectionConfig(Strict):
-    """``conf/selection``: which features are taken."""
-
-    k: Annotated[int, Field(ge=1)] | Literal["auto"]
-    k_range: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)]
-
-
 class ExplainerConfig(Strict):
     """``conf/explainer``: which routine computes the attributions."""
 
@@ -75,6 +65,55 @@ class ComputeConfig(Strict):
     threads: int = Field(ge=1)
     resume: bool
     log_every: float = Field(gt=0)
+
+
+class LimeConfig(Strict):
+    """Options of the LIME ranker."""
+
+    rows: int = Field(ge=1)
+    repeats: int = Field(ge=1)
+    samples: int = Field(ge=10)
+    features: int = Field(ge=1)
+
+
+class InformationGainConfig(Strict):
+    """Options of the information gain ranker."""
+
+    neighbors: int = Field(ge=1)
+    rows: int = Field(ge=10)
+
+
+class PermutationConfig(Strict):
+    """Options of the permutation ranker."""
+
+    repeats: int = Field(ge=1)
+    rows: int = Field(ge=10)
+
+
+class SelectionConfig(Strict):
+    """``conf/selection``: how many features are taken, and how rankers are compared."""
+
+    k: Annotated[int, Field(ge=1)] | Literal["auto"]
+    k_range: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)]
+    enabled: bool
+    upto: int = Field(ge=1)
+    runs: int | None = Field(ge=2)
+    test_size: float = Field(gt=0, lt=1)
+    folds: int = Field(ge=0)
+    aside: float = Field(gt=0, lt=1)
+    rankers: tuple[Literal["shap", "gain", "lime", "ig", "roshap", "permutation"], ...]
+    lime: LimeConfig
+    ig: InformationGainConfig
+    permutation: PermutationConfig
+
+
+class SimulationConfig(Strict):
+    """``conf/simulation``: the paper's simulation study."""
+
+    few: int = Field(ge=2)
+    runs: int = Field(ge=2)
+    seeds: int = Field(ge=1)
+    top: int = Field(ge=1)
 
 
 class RankConfig(Strict):
@@ -108,11 +147,14 @@ class RootConfig(Strict):
     compute: ComputeConfig
     tracking: TrackSettings
     rank: RankConfig
+    simulation: SimulationConfig
     fetch: FetchConfig
     report: ReportConfig
     seed: int = Field(ge=0)
     experiment: str | None
+    objective: str | None
     out: str
+    regression: DremConfig | SpectralConfig | None = Field(default=None, discriminator="method")
 
 
 def validate(values: Mapping[str, Any]) -> RootConfig:
@@ -131,7 +173,9 @@ def validate(values: Mapping[str, Any]) -> RootConfig:
 
 def _explain(item: Mapping[str, Any]) -> str:
     """Say one of pydantic's findings in a line."""
-    path = ".".join(str(part) for part in item["loc"])
+    # where a group has several schemas, pydantic puts the name of the schema after the group's
+    parts = [str(part) for part in item["loc"]]
+    path = ".".join(parts[:1] + parts[2:] if parts[0] == "regression" else parts)
     if item["type"] == "extra_forbidden":
         return unknown_key(path)
     if item["type"] == "missing":
@@ -152,13 +196,14 @@ def unknown_key(path: str) -> str:
 
 def valid_keys(groups: Iterable[str]) -> list[str]:
     """Return the keys that the schema knows below ``groups``; empty where it ends."""
-    model: Any = RootConfig
+    models: list[type[BaseModel]] = [RootConfig]
     for group in groups:
-        field = model.model_fields.get(group)
-        model = field.annotation if field is not None else None
-        if not (isinstance(model, type) and issubclass(model, BaseModel)):
-            return []
-    return list(model.model_fields)
+        kinds = [
+            model.model_fields[group].annotation for model in models if group in model.model_fields
+        ]
+        members = [member for kind in kinds for member in (get_args(kind) or [kind])]
+        models = [m for m in members if isinstance(m, type) and issubclass(m, BaseModel)]
+    return list(dict.fromkeys(name for model in models for name in model.model_fields))
 
 
 def suggestion(word: str, valid: Iterable[str]) -> str:

@@ -6,11 +6,11 @@ import contextlib
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roshap.stages.workspace import Workspace
+from roshap.stages.workspace import Workspace, open_output
 from roshap.tracking import (
     DataInput,
     StageRun,
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from roshap.stages.config import RootConfig
 
 #: Parts of the configuration that say how something happens and never change a result.
-MEANS = ("compute", "tracking", "fetch", "report")
+MEANS = ("compute", "tracking", "fetch", "report", "objective")
+SHARED_GROUPS = {"dataset", "experiment"}
+#: Stages that read nothing but these groups.
+OWN_GROUPS: Mapping[str, set[str]] = {"regress": {"regression", *SHARED_GROUPS}}
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ class StageContext:
         Absolute folder below which the stage writes.
     command
         The command that makes the result again, without paths of this machine.
+    logged
+        The last value of each metric that was logged, for sweeps with an ``objective``.
     """
 
     stage: str
@@ -52,6 +57,7 @@ class StageContext:
     out: Path
     command: str
     workspace: Workspace
+    logged: dict[str, float] = field(default_factory=dict, compare=False)
 
     @classmethod
     def make(
@@ -61,7 +67,7 @@ class StageContext:
         words = (without_root(word, workspace.root) for word in overrides if _matters(word))
         return cls(
             stage=stage,
-            experiment=config.experiment or f"{dataset_name(config)}-{config.model.name}",
+            experiment=config.experiment or _experiment_name(stage, config),
             study=_study(workspace) if "DVC_ROOT" in os.environ else "by hand",
             out=Path(config.out).resolve(),
             command=shlex.join(["roshap", stage, *words]),
@@ -75,22 +81,31 @@ class StageContext:
         *,
         data: Iterable[DataInput] = (),
         dependencies: Iterable[Path] = (),
+        journal: Path | None = None,
     ) -> Iterator[StageRun]:
-        """Record the block as one MLflow run of this stage."""
+        """Record the block as one MLflow run of this stage.
+
+        ``journal`` is the folder that gets the journal; by default the output that is being
+        written.
+        """
         paths = {self.workspace.relative(path): path for path in dependencies if path.exists()}
         with track(
             config.tracking,
             stage=self.stage,
             experiment=self.experiment,
             study=self.study,
-            params=parameters(config, self.workspace.root),
+            params=parameters(config, self.workspace.root, self.stage),
             command=self.command,
             root=self.workspace.root,
             out=self.out,
             data=data,
             dependencies={name: path_md5(path) for name, path in paths.items()},
+            journal=journal or open_output(),
+            store_root=self.workspace.store_root,
         ) as run:
             yield run
+        kept = run.recorder.journal
+        self.logged.update({name: kept.last(name) for name in kept.metrics})
 
     def lineage(self, params: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, str]:
         """Return the block for figures and tables; the same in every execution."""
@@ -104,9 +119,19 @@ class StageContext:
         )
 
 
-def parameters(config: RootConfig, root: Path) -> dict[str, Any]:
-    """Return what decides a result: the configuration without the means and the place."""
+def parameters(config: RootConfig, root: Path, stage: str = "") -> dict[str, Any]:
+    """Return what decides a result: the configuration without the means and the place.
+
+    The groups in :data:`OWN_GROUPS` belong to one stage: that stage has no parameters besides
+    them, the others do not have them at all.
+    """
     values = config.model_dump(mode="json", exclude={*MEANS, "out"})
+    own = OWN_GROUPS.get(stage)
+    others = set().union(*OWN_GROUPS.values()) - SHARED_GROUPS
+    values = {k: v for k, v in values.items() if (k in own if own else k not in others)}
+    if stage == "regress" and config.regression and not config.regression.reads_table:
+        del values["dataset"]
+        return values
     if path := values["dataset"].get("path"):
         values["dataset"]["path"] = without_root(str(Path(path).resolve()), root)
     values["dataset"].pop("description", None)
@@ -116,6 +141,14 @@ def parameters(config: RootConfig, root: Path) -> dict[str, Any]:
 def _matters(override: str) -> bool:
     """Tell whether an override belongs in the command that makes the same result again."""
     return override.lstrip("+~").partition("=")[0].partition(".")[0] not in MEANS
+
+
+def _experiment_name(stage: str, config: RootConfig) -> str:
+    """Return the name of an experiment that has been given none."""
+    if stage == "regress" and config.regression is not None:
+        name = config.regression.name
+        return f"{dataset_name(config)}-{name}" if config.regression.reads_table else name
+    return f"{dataset_name(config)}-{config.model.name}"
 
 
 def dataset_name(config: RootConfig) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from roshap.stages.config import RootConfig
 from roshap.stages.context import StageContext
 from roshap.stages.data import data_input, fetch_data, table_folder
@@ -11,7 +13,8 @@ def fetch(config: RootConfig, context: StageContext) -> None:
     """Fetch the data set, check it, and write ``table.parquet`` with its digest."""
     folder = table_folder(config, context.workspace)
     data = fetch_data(config, context.workspace, folder)
-    with context.track(config, data=[data_input(data)]) as run:
+    context = replace(context, experiment=data.name)  # the model has no part in it
+    with context.track(config, data=[data_input(data)], journal=folder) as run:
         run.log_metrics({"n": data.n, "p": data.p})
         run.log_artifacts([folder / "table.json"])
     print(

@@ -17,7 +17,7 @@ from roshap.attribution.randomness import shares
 from roshap.attribution.ranking import rank_attributions, rank_classes, rank_groups, write_ranking
 from roshap.attribution.score import score
 from roshap.attribution.stopping import Decision, StopRule, decision_of, judge
-from roshap.compute.files import write_json
+from roshap.compute.files import write_bytes, write_json
 from roshap.errors import DataError
 from roshap.plots import (
     histograms,
@@ -78,7 +78,15 @@ def rank(config: RootConfig, context: StageContext) -> Path:
         write_json(fresh / SUMMARY, {**summary, "metrics": metrics})
         _log(run, about, table, found, sure, metrics, fresh)
     write_json(context.out / "metrics" / f"{FOLDER}.json", metrics)
+    write_bytes(context.out / "plots" / f"{FOLDER}.csv", _for_dvc_plots(table))
     return folder
+
+
+def _for_dvc_plots(table: pd.DataFrame) -> bytes:
+    """Return the leading features as CSV, for ``dvc plots diff`` to lay over another revision's."""
+    columns = ["rank", "feature", "roshap", "p0", "strength", "stability"]
+    text = table.loc[: NOTE_ROWS - 1, columns].to_csv(index=False, lineterminator="\n")
+    return text.encode()
 
 
 @dataclass(frozen=True)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from roshap.attribution.attributions import Attributions
 from roshap.attribution.ranking import GLOSSARY, read_ranking
 from roshap.errors import DataError
-from roshap.plots import read_provenance
 from roshap.stages import attribute as attribute_stage
 from roshap.stages import rank as rank_stage
 from roshap.stages.config import RootConfig
 from roshap.stages.context import StageContext
+from roshap.stages.report_figures import figure_card
+from roshap.stages.report_regression import regression_sections
+from roshap.stages.report_selection import selection_section, simulation_sections
 from roshap.stages.study import load_study
 
 log = logging.getLogger(__name__)
@@ -63,9 +64,18 @@ def report(config: RootConfig, context: StageContext) -> Path:
     """Write the page of the study in ``report.params`` to ``<out>/index.html``; return it."""
     workspace = context.workspace
     study = load_study(workspace.resolve(config.report.params))
+    context = replace(context, experiment=study.study)  # no single experiment's
     results = workspace.resolve(config.report.results)
     folders = {name: results / name for name in study.experiments}
-    page = render(f"Study {study.study}", folders)
+    solved = {name: results / name for name in (*study.regressions, *study.problems)}
+    simulated = {name: results / name for name in study.simulations}
+    page = render(
+        f"Study {study.study}",
+        folders,
+        solved,
+        selections={name: results / name for name in study.selections},
+        simulations=simulated,
+    )
     with workspace.output(context.out) as fresh, context.track(config) as run:
         (fresh / PAGE).write_text(page)
         run.log_artifacts([fresh / PAGE])
@@ -73,7 +83,14 @@ def report(config: RootConfig, context: StageContext) -> Path:
     return context.out / PAGE
 
 
-def render(title: str, folders: Mapping[str, Path]) -> str:
+def render(
+    title: str,
+    folders: Mapping[str, Path],
+    regressions: Mapping[str, Path] | None = None,
+    *,
+    selections: Mapping[str, Path] | None = None,
+    simulations: Mapping[str, Path] | None = None,
+) -> str:
     """Return the page of some experiments' results.
 
     Parameters
@@ -82,15 +99,34 @@ def render(title: str, folders: Mapping[str, Path]) -> str:
         Heading of the page.
     folders
         Experiment -> folder that holds its ``attribute`` and ``rank`` results.
+    regressions
+        Regression experiment -> folder that holds its ``regress`` results.
+    selections
+        Experiment -> folder that holds its ``select`` results; shown with the experiment.
+    simulations
+        Simulation study -> folder that holds its ``simulate`` results.
     """
+    chosen = {name: selection_section(folder) for name, folder in (selections or {}).items()}
     templates = files("roshap.stages") / "templates"
-    environment = Environment(undefined=StrictUndefined, autoescape=True, trim_blocks=True)
-    template = environment.from_string((templates / "report.html.j2").read_text())
+    environment = Environment(
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        loader=FunctionLoader(lambda name: (templates / name).read_text()),
+    )
+    template = environment.get_template("report.html.j2")
     return template.render(
         title=title,
         css=(templates / "report.css").read_text(),
         js=(templates / "report.js").read_text(),
-        experiments=[_experiment(name, folder) for name, folder in folders.items()],
+        experiments=[
+            {**_experiment(name, folder), "selection": chosen.get(name)}
+            for name, folder in folders.items()
+        ],
+        # of an experiment that the study has no ranking of
+        selections=[found for name, found in chosen.items() if found and name not in folders],
+        simulations=simulation_sections(simulations or {}),
+        regressions=regression_sections(regressions or {}),
         columns=[
             {"title": title, "help": GLOSSARY[name], "text": name in {"feature", "distribution"}}
             for name, title in SHOWN.items()
@@ -104,6 +140,7 @@ def _experiment(name: str, folder: Path) -> dict[str, Any]:
     try:
         summary = json.loads((ranked / rank_stage.SUMMARY).read_text())
         lineage = json.loads((ranked / "lineage.json").read_text())
+        lineage.pop("files", None)  # checksums are for `roshap trace`, not for reading
     except FileNotFoundError as error:
         raise DataError(
             f"experiment {name} has no ranking ({error.filename} is missing): "
@@ -135,7 +172,7 @@ def _experiment(name: str, folder: Path) -> dict[str, Any]:
         },
         "table": "rank/ranking.csv",
         "rows": _rows(table.head(ROWS), attributions),
-        "figures": [_figure(path, name) for path in _ordered(ranked / "figures")],
+        "figures": [figure_card(path, name, CAPTIONS) for path in _ordered(ranked / "figures")],
         "lineage": json.dumps(lineage, indent=1, ensure_ascii=False),
     }
 
@@ -168,16 +205,6 @@ def _ordered(folder: Path) -> list[Path]:
     """Return the PNG figures, the known ones first and in the order of :data:`CAPTIONS`."""
     order = {name: place for place, name in enumerate(CAPTIONS)}
     return sorted(folder.glob("*.png"), key=lambda p: (order.get(p.stem, len(order)), p.stem))
-
-
-def _figure(path: Path, experiment: str) -> dict[str, str]:
-    inside = read_provenance(path)
-    return {
-        "png": base64.b64encode(path.read_bytes()).decode(),
-        "alt": f"{path.stem.replace('_', ' ')} of {experiment}",
-        "caption": CAPTIONS.get(path.stem, path.stem.replace("_", " ")),
-        "lineage": "\n".join(f"{key}: {value}" for key, value in inside.items()),
-    }
 
 
 @dataclass(frozen=True)

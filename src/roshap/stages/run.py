@@ -13,6 +13,7 @@ from roshap.stages.config import RootConfig
 from roshap.stages.context import StageContext
 from roshap.stages.rank import rank, read_certainty
 from roshap.stages.report import PAGE, render
+from roshap.stages.select import select
 from roshap.tracking import read_record
 
 
@@ -21,8 +22,12 @@ def run(config: RootConfig, context: StageContext) -> None:
     workspace = context.workspace
     attribute(config, replace(context, stage="attribute"))
     ranked = rank(config, replace(context, stage="rank"))
+    if config.selection.enabled:
+        select(config, replace(context, stage="select"))
     page = context.out / PAGE
-    page.write_text(render(f"Experiment {context.experiment}", {context.experiment: context.out}))
+    here = {context.experiment: context.out}
+    selections = here if config.selection.enabled else {}
+    page.write_text(render(f"Experiment {context.experiment}", here, selections=selections))
     table = read_ranking(ranked)
     print(as_text(table.head(config.rank.print)))
     if len(table) > config.rank.print:

@@ -7,12 +7,21 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 
 from roshap.errors import OutputError, RoshapError
 
 ROOT_VARIABLE = "ROSHAP_ROOT"
+
+#: Folders that are being written by :meth:`Workspace.output` in this context, innermost last.
+_OPEN: ContextVar[tuple[Path, ...]] = ContextVar("open outputs", default=())
+
+
+def open_output() -> Path | None:
+    """Return the folder that the innermost ``with workspace.output(...)`` block writes to."""
+    return _OPEN.get()[-1] if _OPEN.get() else None
 
 
 def find_root(start: Path | None = None) -> Path:
@@ -50,6 +59,18 @@ class Workspace:
         return self.root / ".roshap"
 
     @property
+    def store_root(self) -> Path:
+        """The checkout whose MLflow store is used.
+
+        DVC runs queued experiments in a copy of the checkout that it removes afterwards, and says
+        in ``DVC_ROOT`` where the original is.
+        """
+        original = os.environ.get("DVC_ROOT")
+        if original and (Path(original) / "dvc.yaml").is_file():
+            return Path(original)
+        return self.root
+
+    @property
     def params(self) -> Path:
         """DVC's parameter file: the selected study."""
         return self.root / "params.yaml"
@@ -80,6 +101,7 @@ class Workspace:
 
         The output is locked meanwhile: a killed ``dvc`` can leave a stage alive, and two processes
         must not write the same result. Where the block fails, what was there stays as it was.
+        A ``lineage.json`` in it gets the checksums of the files beside it.
 
         Raises
         ------
@@ -87,6 +109,8 @@ class Workspace:
             Where another process writes this output, or the folder cannot be written.
         """
         from filelock import FileLock, Timeout
+
+        from roshap.tracking import seal
 
         folder = folder.resolve()
         name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
@@ -109,7 +133,12 @@ class Workspace:
                 fresh.mkdir()
             except OSError as error:
                 raise _cannot_write(folder, error) from error
-            yield fresh
+            token = _OPEN.set((*_OPEN.get(), fresh))
+            try:
+                yield fresh
+            finally:
+                _OPEN.reset(token)
+            seal(fresh)
             _replace(fresh, folder)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from roshap.tracking.data import DataInput
+from roshap.tracking.journal import JOURNAL, Journal, read_journal
 from roshap.tracking.provenance import (
     GitState,
     command_line,
@@ -11,6 +12,7 @@ from roshap.tracking.provenance import (
     library_versions,
     path_md5,
     provenance,
+    seal,
     without_root,
     write_lineage,
 )
@@ -20,8 +22,10 @@ from roshap.tracking.spec import TrackSettings
 from roshap.tracking.store import default_uri, ensure_store, tracking_uri
 
 __all__ = [
+    "JOURNAL",
     "DataInput",
     "GitState",
+    "Journal",
     "StageRun",
     "TrackSettings",
     "command_line",
@@ -32,8 +36,10 @@ __all__ = [
     "library_versions",
     "path_md5",
     "provenance",
+    "read_journal",
     "read_record",
     "record_path",
+    "seal",
     "track",
     "tracking_uri",
     "without_root",

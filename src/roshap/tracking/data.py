@@ -38,6 +38,15 @@ class DataInput:
     context: str = "training"
 
 
+def without_origin(data: DataInput) -> dict[str, Any]:
+    """Return ``data`` as plain values that are the same on every machine.
+
+    What served the files this time (a mirror, the cache) is left out.
+    """
+    values = {name: getattr(data, name) for name in data.__dataclass_fields__}
+    return {**values, "source": {k: v for k, v in data.source.items() if k != "obtained"}}
+
+
 def dataset_input(data: DataInput) -> DatasetInput:
     """Return ``data`` as MLflow's entity."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
@@ -61,8 +70,9 @@ def dataset_input(data: DataInput) -> DatasetInput:
 
 def _mlflow_source(source: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return the type and content of a source that ``mlflow.data.get_source`` understands."""
-    if source.get("url"):
-        return "http", {"url": source["url"]}
+    urls = [url for file in source.get("files", ()) for url in file.get("urls", ())]
+    if source.get("url") or urls:
+        return "http", {"url": source.get("url") or urls[0]}
     for key in ("path", "file"):
         if source.get(key):
             return "local", {"uri": str(source[key])}

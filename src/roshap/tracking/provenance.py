@@ -14,7 +14,7 @@ import platform
 import re
 import shlex
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -22,6 +22,9 @@ from typing import Any
 
 from roshap.compute.files import write_json
 from roshap.errors import TrackingError
+
+LINEAGE = "lineage.json"
+"""File beside a stage's tables: the provenance block and, once sealed, checksums."""
 
 LIBRARIES = (
     "catboost",
@@ -104,11 +107,16 @@ def _version(name: str) -> str | None:
         return None
 
 
-def path_md5(path: Path) -> str:
+def path_md5(path: Path, ignored: Callable[[Path], bool] | None = None) -> str:
     """Return the MD5 that DVC 3 records for a file or folder.
 
     A folder's is the MD5 of the JSON list of its files' MD5s and relative paths, followed by
-    ``.dir``. Exclusions by a ``.dvcignore`` are not looked at.
+    ``.dir``.
+
+    Parameters
+    ----------
+    ignored
+        Whether a file is left out, as ``.dvcignore`` says; ``None`` leaves out nothing.
 
     Raises
     ------
@@ -117,7 +125,7 @@ def path_md5(path: Path) -> str:
     """
     try:
         if path.is_dir():
-            return _folder_md5(path)
+            return listing_md5(folder_listing(path, ignored))
         return file_md5(path)
     except FileNotFoundError as error:
         raise TrackingError(f"cannot hash {path}: no such file or folder") from error
@@ -129,12 +137,20 @@ def file_md5(path: Path) -> str:
         return hashlib.file_digest(stream, _md5).hexdigest()
 
 
-def _folder_md5(folder: Path) -> str:
+def folder_listing(
+    folder: Path, ignored: Callable[[Path], bool] | None = None
+) -> dict[str, str]:
+    """Return the MD5 of each file of a folder, by its path in it."""
     files = (path for path in folder.rglob("*") if path.is_file())
-    entries = [{"md5": file_md5(p), "relpath": p.relative_to(folder).as_posix()} for p in files]
-    entries.sort(key=lambda entry: entry["relpath"])
-    listing = json.dumps(entries, sort_keys=True).encode()  # dvc_data.hashfile.tree.Tree.as_bytes
-    return f"{_md5(listing).hexdigest()}.dir"
+    kept = (path for path in files if ignored is None or not ignored(path))
+    return {path.relative_to(folder).as_posix(): file_md5(path) for path in kept}
+
+
+def listing_md5(listing: Mapping[str, str]) -> str:
+    """Return the MD5 of a folder with these files."""
+    entries = [{"md5": md5, "relpath": path} for path, md5 in sorted(listing.items())]
+    content = json.dumps(entries, sort_keys=True).encode()  # dvc_data.hashfile.tree.Tree.as_bytes
+    return f"{_md5(content).hexdigest()}.dir"
 
 
 def _md5(content: bytes = b"") -> Any:
@@ -205,11 +221,28 @@ def provenance(
 
 def write_lineage(folder: Path, block: Mapping[str, str]) -> Path:
     """Write ``folder/lineage.json``, the readable form of a provenance block; return its path."""
-    structured = {"parameters", "data", "versions"}
-    content = {key: json.loads(text) if key in structured else text for key, text in block.items()}
-    path = folder / "lineage.json"
-    write_json(path, content)
+    path = folder / LINEAGE
+    write_json(path, readable(block))
     return path
+
+
+def readable(block: Mapping[str, str]) -> dict[str, Any]:
+    """Return a provenance block with its JSON parts as values."""
+    structured = {"parameters", "data", "versions"}
+    return {key: json.loads(text) if key in structured else text for key, text in block.items()}
+
+
+def seal(folder: Path) -> None:
+    """Write the MD5 of every file of ``folder`` into its ``lineage.json``, if it has one.
+
+    A result of a person's own command is in no ``dvc.lock``: this says what its files were.
+    """
+    path = folder / LINEAGE
+    if not path.is_file():
+        return
+    listing = folder_listing(folder)
+    del listing[LINEAGE]
+    write_json(path, {**json.loads(path.read_text(encoding="utf-8")), "files": listing})
 
 
 def _canonical(value: Mapping[str, Any]) -> str:

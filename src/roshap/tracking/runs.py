@@ -20,7 +20,8 @@ from typing import Any
 
 from roshap.errors import TrackingError
 from roshap.tracking import lease
-from roshap.tracking.data import DataInput, dataset_input
+from roshap.tracking.data import DataInput, dataset_input, without_origin
+from roshap.tracking.journal import DIGEST_TAG, JOURNAL, Journal, Recorder, series
 from roshap.tracking.parameters import MAX_TAG, flatten, safe_key, shorten
 from roshap.tracking.provenance import GitState, git_state, library_versions
 from roshap.tracking.record import write_record
@@ -43,10 +44,10 @@ _MAX_RUNNING = 1000
 
 
 class StageRun:
-    """A run that records nothing: what stages write to where tracking is off.
+    """A run that only keeps a journal: what stages write to where tracking is off.
 
-    Where tracking is on, :func:`track` yields a subclass that records, and every method raises
-    :class:`~roshap.errors.TrackingError` if the store refuses or cannot be reached.
+    Where tracking is on, :func:`track` yields a subclass that logs to MLflow as well, and every
+    method raises :class:`~roshap.errors.TrackingError` if the store refuses or cannot be reached.
 
     Attributes
     ----------
@@ -59,36 +60,56 @@ class StageRun:
     artifact_uri: str | None = None
     url: str | None = None
 
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self.recorder = recorder or Recorder(Journal("", "", ""), None)
+
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """Log several metrics at once, at ``step`` (0 if ``None``)."""
+        self._log_points([(name, value, step or 0) for name, value in metrics.items()])
 
     def log_series(self, name: str, steps: Sequence[int], values: Sequence[float]) -> None:
         """Log one metric against k, epochs, size ...: ``values[i]`` at the integer ``steps[i]``."""
+        self._log_points(list(series(name, steps, values)))
+
+    def _log_points(self, points: Sequence[tuple[str, float, int]]) -> None:
+        """Log ``(name, value, step)``."""
+        self.recorder.metrics(points)
 
     def log_artifacts(self, paths: Iterable[Path], folder: str | None = None) -> None:
         """Copy files, and the content of folders, into ``folder`` of the run's artifacts."""
+        self.recorder.artifacts(paths, folder)
 
     def log_text(self, text: str, file: str) -> None:
         """Store ``text`` as the artifact ``file``."""
+        self.recorder.journal.texts[file] = text
 
     def set_tags(self, tags: Mapping[str, str]) -> None:
         """Set tags; a value is cut to MLflow's 8000 characters."""
+        self.recorder.journal.tags |= {key: str(value) for key, value in tags.items()}
 
     def note(self, markdown: str) -> None:
         """Set the description that the UI shows on the run's page."""
+        self.recorder.journal.note = markdown
 
     @contextlib.contextmanager
     def child(self, name: str, params: Mapping[str, Any] | None = None) -> Iterator[StageRun]:
         """Open a nested run, e.g. for one method, to compare in the UI."""
-        yield StageRun()
+        with self.recorder.child(name, params) as recorder:
+            yield StageRun(recorder)
 
 
 class _MlflowRun(StageRun):
     """A run in an MLflow store; what its methods do is said by :class:`StageRun`."""
 
     def __init__(
-        self, store: Store, experiment_id: str, name: str, tags: Mapping[str, str]
+        self,
+        store: Store,
+        experiment_id: str,
+        name: str,
+        tags: Mapping[str, str],
+        recorder: Recorder | None = None,
     ) -> None:
+        super().__init__(recorder)
         self._store = store
         self._experiment_id = experiment_id
         self._tags = dict(tags)
@@ -102,15 +123,10 @@ class _MlflowRun(StageRun):
             page = f"#/experiments/{experiment_id}/runs/{self.run_id}"
             self.url = f"{self.tracking_uri.rstrip('/')}/{page}"
 
-    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        self._log_metrics((name, value, step or 0) for name, value in metrics.items())
-
-    def log_series(self, name: str, steps: Sequence[int], values: Sequence[float]) -> None:
-        self._log_metrics((name, value, step) for step, value in zip(steps, values, strict=True))
-
-    def _log_metrics(self, points: Iterable[tuple[str, float, int]]) -> None:
+    def _log_points(self, points: Sequence[tuple[str, float, int]]) -> None:
         from mlflow.entities import Metric
 
+        super()._log_points(points)
         now = int(time.time() * 1000)
         metrics = [Metric(safe_key(name), float(v), now, int(step)) for name, v, step in points]
         for batch in _chunks(metrics, _METRICS_PER_BATCH):
@@ -128,9 +144,11 @@ class _MlflowRun(StageRun):
                 self._store.client.log_batch(self.run_id, params=batch, synchronous=True)
         long = {key: value for key, value in flat.items() if value != shorten(value)}
         if long:
-            self.log_text(json.dumps(long, indent=2, sort_keys=True), "long_params.json")
+            self._send_text(json.dumps(long, indent=2, sort_keys=True), "long_params.json")
 
     def log_artifacts(self, paths: Iterable[Path], folder: str | None = None) -> None:
+        paths = list(paths)
+        super().log_artifacts(paths, folder)
         for path in paths:
             if not path.exists():
                 raise TrackingError(f"cannot log {path}: no such file or folder")
@@ -143,6 +161,10 @@ class _MlflowRun(StageRun):
                 log(self.run_id, str(path), folder)
 
     def log_text(self, text: str, file: str) -> None:
+        super().log_text(text, file)
+        self._send_text(text, file)
+
+    def _send_text(self, text: str, file: str) -> None:
         with self._store.errors():
             self._store.client.log_text(self.run_id, text, file)
 
@@ -154,6 +176,11 @@ class _MlflowRun(StageRun):
                 self._store.client.log_inputs(self.run_id, datasets=inputs)
 
     def set_tags(self, tags: Mapping[str, str]) -> None:
+        super().set_tags(tags)
+        self.send_tags(tags)
+
+    def send_tags(self, tags: Mapping[str, str]) -> None:
+        """Set tags that are of this execution only: they are not in the journal."""
         from mlflow.entities import RunTag
 
         entities = [RunTag(key, value) for key, value in _fit_tags(tags).items()]
@@ -162,15 +189,17 @@ class _MlflowRun(StageRun):
                 self._store.client.log_batch(self.run_id, tags=batch, synchronous=True)
 
     def note(self, markdown: str) -> None:
+        super().note(markdown)
         if len(markdown) > MAX_TAG:
             # whole lines, so that a table in it stays a table
             markdown = f"{markdown[: MAX_TAG - 2].rpartition(chr(10))[0]}\n…"
-        self.set_tags({"mlflow.note.content": markdown})
+        self.send_tags({"mlflow.note.content": markdown})
 
     @contextlib.contextmanager
     def child(self, name: str, params: Mapping[str, Any] | None = None) -> Iterator[StageRun]:
         tags = {**self._tags, "mlflow.parentRunId": self.run_id}
-        run = _MlflowRun(self._store, self._experiment_id, name, tags)
+        with self.recorder.child(name, params) as recorder:
+            run = _MlflowRun(self._store, self._experiment_id, name, tags, recorder)
         with run.ended():
             run.log_params(params or {})
             yield run
@@ -191,7 +220,7 @@ class _MlflowRun(StageRun):
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         # What matters is the error of the block: a store that fails as well must not hide it.
         with contextlib.suppress(TrackingError), short_retries():
-            self.set_tags({"error": reason})
+            self.send_tags({"error": reason})
             with self._store.errors():
                 self._store.client.set_terminated(self.run_id, status)
 
@@ -209,6 +238,8 @@ def track(
     out: Path | None = None,
     data: Iterable[DataInput] = (),
     dependencies: Mapping[str, str] | None = None,
+    journal: Path | None = None,
+    store_root: Path | None = None,
 ) -> Iterator[StageRun]:
     """Record the block as one MLflow run of the experiment ``stage``, named ``experiment``.
 
@@ -230,11 +261,16 @@ def track(
         The data sets that the stage reads.
     dependencies
         MD5 (as DVC has it) of each path that the stage depends on.
+    journal
+        Folder that gets the journal (:mod:`roshap.tracking.journal`), tracking on or off.
+    store_root
+        The checkout whose store is used, where it is not ``root``: DVC runs queued experiments in
+        a copy, which is removed afterwards.
 
     Yields
     ------
     StageRun
-        The run to log to; one that records nothing if ``settings.enabled`` is false.
+        The run to log to; one that only keeps a journal if ``settings.enabled`` is false.
 
     Raises
     ------
@@ -242,13 +278,20 @@ def track(
         Before the block starts, within a few seconds, where the store cannot be used; later, where
         the store stops answering.
     """
-    if not settings.enabled:
-        yield StageRun()
-        return
     root, data = root.resolve(), list(data)
-    store = open_store(tracking_uri(settings, root), root)
+    store_root = (store_root or root).resolve()
+    kept = Journal(
+        stage, experiment, command, params=dict(params), data=[without_origin(one) for one in data]
+    )
+    recorder = Recorder(kept, journal)
+    if not settings.enabled:
+        yield StageRun(recorder)
+        if journal:
+            kept.write(journal)
+        return
+    store = open_store(tracking_uri(settings, store_root), store_root)
     experiment_id = store.experiment_id(stage)
-    close_killed(store, experiment_id, root)
+    close_killed(store, experiment_id, store_root)
     git = git_state(root)
     where = _relative(out, root) if out else None
     tags = {
@@ -261,12 +304,15 @@ def track(
         **{f"dvc.md5.{path}": md5 for path, md5 in (dependencies or {}).items()},
     }
     started = _now()
-    with lease.held_lease(root) as token:
-        run = _MlflowRun(store, experiment_id, experiment, {**tags, LEASE_TAG: token})
+    with lease.held_lease(store_root) as token:
+        run = _MlflowRun(store, experiment_id, experiment, {**tags, LEASE_TAG: token}, recorder)
         with run.ended():
             run.log_params(params)
             run.log_data(data)
             yield run
+            if journal:
+                kept.write(journal)
+            run.send_tags({DIGEST_TAG: kept.digest()})
     record = {
         "run_id": run.run_id,
         "tracking_uri": run.tracking_uri,
@@ -279,6 +325,76 @@ def track(
         "ended": _now(),
     }
     write_record(root, stage, experiment, record)
+
+
+def log_again(
+    store: Store,
+    journal: Journal,
+    folder: Path,
+    *,
+    study: str,
+    root: Path,
+    tags: Mapping[str, str],
+) -> str:
+    """Log a finished stage from its journal and its files; return the run's id.
+
+    Parameters
+    ----------
+    journal, folder
+        What the stage logged, and its output, which holds the artifacts.
+    tags
+        What is known of the execution, e.g. the commit. There are no times: MLflow shows when the
+        run was logged again.
+    """
+    experiment_id = store.experiment_id(journal.stage)
+    close_killed(store, experiment_id, root)
+    all_tags = {
+        "stage": journal.stage,
+        "experiment": journal.experiment,
+        "study": study,
+        "out": _relative(folder.parent, root),
+        "command": journal.command,
+        "mlflow.source.name": journal.command,
+        "mlflow.source.type": "LOCAL",
+        **{f"data.{one.name}": one.digest for one in journal.inputs()},
+        **tags,
+    }
+    with lease.held_lease(root) as token:
+        all_tags[LEASE_TAG] = token
+        run = _MlflowRun(store, experiment_id, journal.experiment, all_tags)
+        with run.ended():
+            run.log_data(journal.inputs())
+            _replay(run, journal, folder)
+            run.send_tags({DIGEST_TAG: journal.digest()})
+    return run.run_id
+
+
+def _replay(run: _MlflowRun, journal: Journal, folder: Path) -> None:
+    """Log everything in a journal to an open run, its children in theirs."""
+    run.log_params(journal.params)
+    for name, points in journal.metrics.items():
+        run.log_series(name, [step for step, _ in points], [value for _, value in points])
+    run.set_tags(journal.tags)
+    if journal.note is not None:
+        run.note(journal.note)
+    for path, target in journal.artifacts:
+        for file in _files(folder / str(path)):
+            # what stood in a logged folder keeps its place below the folder that it went to
+            inside = file.parent.relative_to(folder / str(path)) if file != folder / str(path) else Path()
+            where = (Path(target or "") / inside).as_posix()
+            run.log_artifacts([file], None if where == "." else where)
+    for file_name, text in journal.texts.items():
+        run.log_text(text, file_name)
+    for child in journal.children:
+        with run.child(child.experiment) as nested:
+            assert isinstance(nested, _MlflowRun)
+            _replay(nested, child, folder)
+
+
+def _files(path: Path) -> list[Path]:
+    """Return a file, or the files of a folder without the journal itself."""
+    found = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return [file for file in found if file.is_file() and file.name != JOURNAL]
 
 
 def close_killed(store: Store, experiment_id: str, root: Path) -> list[str]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from roshap.datasets.readers.raw import RawTable
 
-BundledName = Literal["breast_cancer", "diabetes", "digits", "wine"]
+BundledName = Literal["breast_cancer", "diabetes", "digits", "iris", "wine"]
 
 
 def read(files: Mapping[str, Path], *, dataset: BundledName) -> RawTable:

@@ -1,0 +1,1 @@
+"""Solvers whose parameters are decoupled (DREM) or filtered (spectral filtering)."""
