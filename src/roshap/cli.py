@@ -171,6 +171,7 @@ configuration groups (group=option); each option is a commented file conf/<group
 
 often set
   bootstrap.runs=B         number of refits
+  bootstrap.stop=settled   stop when the selection.k=K best features are settled
   seed=N                   same seed, same result, bit for bit
   out=DIR                  where results go (by default a new folder below outputs/)
   experiment=NAME          the run's name in MLflow and in reports

@@ -24,6 +24,10 @@ class FetchError(DataError):
     """No source of a data set could be read, or what came is not what was promised."""
 
 
+class InputError(RoshapError, ValueError):
+    """A scikit-learn estimator of roshap cannot use a parameter, X or y: a ``ValueError`` too."""
+
+
 class ModelError(RoshapError):
     """A model cannot be built, fitted or explained with what it was given."""
 

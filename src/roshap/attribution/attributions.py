@@ -18,6 +18,8 @@ Aggregate = Literal["sum", "mean"]
 
 RUNS_FILE = "attributions.npz"
 ROWS_FILE = "rows.npz"
+GROUPS_FILE = "groups.npz"
+SECOND_SEED_FILE = "second_seed.npz"
 META_FILE = "attributions.json"
 FORMAT = {"type": "roshap.attributions", "version": 1}
 
@@ -65,6 +67,37 @@ class RowSummaries:
 
 
 @dataclass(frozen=True)
+class GroupAttributions:
+    """Attributions of groups of collinear features as wholes.
+
+    Attributes
+    ----------
+    threshold
+        Mean absolute rank correlation down to which features were joined.
+    members
+        Columns of each of the G groups.
+    copies
+        Columns of each set of identical columns.
+    S
+        (B, G, K) sum over a run's out-of-bag rows of |sum of the members' attributions|, in the
+        units and with the aggregate of the features' S.
+    row_share
+        Share of the rows behind S; below 1 it is scaled up from a sample of the rows.
+    """
+
+    threshold: float
+    members: tuple[tuple[int, ...], ...]
+    copies: tuple[tuple[int, ...], ...]
+    S: np.ndarray
+    row_share: float
+
+    @property
+    def scores(self) -> np.ndarray:
+        """(B, G) one number per run and group, as :attr:`Attributions.scores`."""
+        return self.S[:, :, 0] if self.S.shape[2] == 1 else self.S.mean(axis=2)
+
+
+@dataclass(frozen=True)
 class Attributions:
     """Attributions of B bootstrap runs (Algorithm 1 of arXiv 2605.15154).
 
@@ -88,6 +121,10 @@ class Attributions:
         Summaries per row; None where they were switched off.
     meta
         How it was made: seed, settings, model, data digest, versions.
+    groups
+        Collinear groups; None where they were not asked for.
+    second_seed
+        (R, p, K) S of the first R draws with a second model seed; None where it was not asked for.
     """
 
     S: np.ndarray
@@ -100,6 +137,8 @@ class Attributions:
     space: str
     rows: RowSummaries | None
     meta: Mapping[str, Any] = field(default_factory=dict)
+    groups: GroupAttributions | None = None
+    second_seed: np.ndarray | None = None
 
     @property
     def runs(self) -> int:
@@ -127,18 +166,26 @@ class Attributions:
             "explainer": self.explainer,
             "space": self.space,
             "row_summaries": self.rows is not None,
+            "groups": _describe_groups(self.groups),
+            "second_seed": self.second_seed is not None,
             "meta": dict(self.meta),
         }
         _save_arrays(
             directory / RUNS_FILE, {"S": self.S, "n_oob": self.n_oob, "redraws": self.redraws}
         )
-        if self.rows is None:
-            (directory / ROWS_FILE).unlink(missing_ok=True)
-        else:
-            _save_arrays(
-                directory / ROWS_FILE,
-                {item.name: np.asarray(getattr(self.rows, item.name)) for item in _ROW_FIELDS},
-            )
+        rows, groups, second = self.rows, self.groups, self.second_seed
+        parts: dict[str, dict[str, Any] | None] = {
+            ROWS_FILE: None
+            if rows is None
+            else {item.name: np.asarray(getattr(rows, item.name)) for item in _ROW_FIELDS},
+            GROUPS_FILE: None if groups is None else {"S": groups.S},
+            SECOND_SEED_FILE: None if second is None else {"S": second},
+        }
+        for name, arrays in parts.items():
+            if arrays is None:
+                (directory / name).unlink(missing_ok=True)
+            else:
+                _save_arrays(directory / name, arrays)
         write_json(directory / META_FILE, description)
 
     @classmethod
@@ -161,6 +208,18 @@ class Attributions:
                 arrays["n_rows_total"] = int(arrays["n_rows_total"])
                 arrays["levels"] = tuple(arrays["levels"].tolist())
                 rows = RowSummaries(**arrays)
+            groups = None
+            if (found := description.get("groups")) is not None:
+                groups = GroupAttributions(
+                    threshold=found["threshold"],
+                    members=tuple(tuple(members) for members in found["members"]),
+                    copies=tuple(tuple(same) for same in found["copies"]),
+                    S=_load_arrays(directory / GROUPS_FILE)["S"],
+                    row_share=found["row_share"],
+                )
+            second = None
+            if description.get("second_seed"):
+                second = _load_arrays(directory / SECOND_SEED_FILE)["S"]
             return cls(
                 S=runs["S"],
                 aggregate=description["aggregate"],
@@ -172,6 +231,8 @@ class Attributions:
                 space=description["space"],
                 rows=rows,
                 meta=description["meta"],
+                groups=groups,
+                second_seed=second,
             )
         except FileNotFoundError as error:
             raise DataError(
@@ -182,6 +243,17 @@ class Attributions:
 
 
 _ROW_FIELDS = fields(RowSummaries)
+
+
+def _describe_groups(groups: GroupAttributions | None) -> dict[str, Any] | None:
+    if groups is None:
+        return None
+    return {
+        "threshold": groups.threshold,
+        "members": [list(members) for members in groups.members],
+        "copies": [list(same) for same in groups.copies],
+        "row_share": groups.row_share,
+    }
 
 
 def _save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

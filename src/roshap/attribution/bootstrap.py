@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from roshap.attribution.attributions import Attributions, RowSummaries
+from roshap.attribution.attributions import Attributions, GroupAttributions, RowSummaries
+from roshap.attribution.groups import find_groups, group_sums
+from roshap.attribution.randomness import MIN_DRAWS, seeds_of, with_second_seed
 from roshap.attribution.replicate import BootstrapSettings, ReplicateInputs, run_replicate
 from roshap.attribution.row_summaries import kept_rows, summarise_rows
+from roshap.attribution.stopping import Decision, Look, StopRule, decide, look
 from roshap.compute import CheckpointStore, Executor, Progress, code_digest, scratch_folder
 from roshap.datasets import check_dataset
 from roshap.errors import ConfigError
@@ -54,6 +57,9 @@ def bootstrap_attributions(
     store: Path | None = None,
     label: str | None = None,
     progress: Progress | None = None,
+    stop: StopRule | None = None,
+    randomness: int = 0,
+    groups_threshold: float | None = None,
 ) -> Attributions:
     """Refit a model on bootstrap samples and explain the rows out of bag (OOB), run by run.
 
@@ -69,7 +75,7 @@ def bootstrap_attributions(
     model
         An unfitted scikit-learn estimator with a fixed seed; it is cloned for each run.
     runs
-        B, the number of bootstrap samples; at least 2.
+        B, the number of bootstrap samples; at least 2. With ``stop`` the most there may be.
     seed
         Non-negative integer; run b depends on ``(seed, b)`` only.
     settings
@@ -83,6 +89,16 @@ def bootstrap_attributions(
         the data set's name by default.
     progress
         Told about each finished run; silent by default.
+    stop
+        Stop adding runs at the first of the rule's looks at which the best features are settled.
+        Runs that the store has beyond a look play no part in it. ``meta["stop"]`` of the result
+        holds the rule and the decision (:func:`~roshap.attribution.stopping.decision_of`).
+    randomness
+        R: the first R draws are fitted a second time with another model seed, to tell how much of
+        the spread is the data's and how much the model's; 0 for none.
+    groups_threshold
+        Attribute to groups of collinear features as well
+        (:func:`~roshap.attribution.groups.find_groups`); None for none. Needs ``row_level``.
 
     Returns
     -------
@@ -91,7 +107,7 @@ def bootstrap_attributions(
     Raises
     ------
     ConfigError
-        Fewer than 2 runs, or a negative seed.
+        Fewer than 2 runs, a negative seed, or a value out of range.
     DataError, ModelError
         Where a sample cannot be drawn, or a model not be fitted or explained.
     CheckpointError, OutputError
@@ -101,6 +117,8 @@ def bootstrap_attributions(
         raise ConfigError(f"runs={runs}: a distribution over runs needs at least 2")
     if seed < 0:
         raise ConfigError(f"seed={seed}: must be 0 or more")
+    if randomness != 0 and randomness < MIN_DRAWS:
+        raise ConfigError(f"randomness={randomness}: must be 0 (off) or at least {MIN_DRAWS}")
     settings = settings or BootstrapSettings()
     executor = executor or Executor()
     progress = progress or Progress(quiet=True)
@@ -114,9 +132,31 @@ def bootstrap_attributions(
     )
     inputs = _inputs(data, model, seed, settings)
     parts = key_parts(data, model, seed=seed, settings=settings)
-    with _open_store(store, executor, parts, label or data.name, progress) as checkpoints:
-        _compute(inputs, runs, executor, checkpoints, progress)
-        return _assemble(data, rows, inputs, runs, checkpoints, parts, progress)
+    label = label or data.name
+    with _open_store(store, executor, parts, label, progress) as checkpoints:
+        decision = None
+        if stop is None:
+            _compute(inputs, runs, executor, checkpoints, progress)
+        else:
+            runs, decision = _until_settled(
+                inputs, data.features, runs, stop, executor, checkpoints, progress
+            )
+        result = _assemble(data, rows, inputs, runs, checkpoints, parts, progress)
+        if groups_threshold is not None:
+            groups = _groups(data, inputs, runs, checkpoints, groups_threshold, progress)
+            result = replace(result, groups=groups)
+    if stop is not None:
+        chosen = {"rule": asdict(stop), "decision": decision and decision.to_dict()}
+        result = replace(result, meta={**result.meta, "stop": chosen})
+    if randomness:
+        draws = min(randomness, runs)
+        again = _second_seed(data, inputs, draws, executor, store, label, progress)
+        result = replace(
+            result,
+            second_seed=result.S[:draws].copy() if again is None else again,
+            meta={**result.meta, "second_seed": {"draws": draws, "seeds": seeds_of(model)}},
+        )
+    return result
 
 
 def key_parts(
@@ -216,18 +256,65 @@ def _open_store(
         yield store
 
 
+def _until_settled(
+    inputs: ReplicateInputs,
+    features: tuple[str, ...],
+    most: int,
+    rule: StopRule,
+    executor: Executor,
+    store: CheckpointStore,
+    progress: Progress,
+) -> tuple[int, Decision | None]:
+    """Compute up to the rule's next look, look, and so on; return the runs used and the decision.
+
+    The decision rests on the runs up to a look alone, so that it is the same for any workers and
+    after any interruption. Without a look at or below ``most`` runs there is no decision.
+    """
+    rule.sizes(len(features))  # an impossible k is an error before the first run, not after 70
+    looks = [runs for runs in rule.looks if runs <= most]
+    if not looks:
+        progress.say(
+            f"the first look is at {rule.looks[0]} runs, and there are to be {most}: "
+            "nothing is said about whether the best features are settled"
+        )
+        _compute(inputs, most, executor, store, progress)
+        return most, None
+    seen: list[Look] = []
+    for runs in looks:
+        _compute(inputs, runs, executor, store, progress, resumed=not seen)
+        S = _run_scores(inputs, runs, store)
+        latest, _ = look(S, features, rule)
+        seen.append(latest)
+        progress.say(_describe_look(latest))
+        if latest.settled:
+            break
+    return runs, decide(S, features, rule, seen)
+
+
+def _describe_look(seen: Look) -> str:
+    found = "settled" if seen.settled else "not settled"
+    if seen.t_min is None:
+        return f"look at {seen.runs} runs: the {seen.k} best are {found}"
+    return (
+        f"look at {seen.runs} runs: the {seen.k} best are {found} "
+        f"(weakest pair at {seen.t_min:.2f}, {seen.critical:.2f} wanted)"
+    )
+
+
 def _compute(
     inputs: ReplicateInputs,
     runs: int,
     executor: Executor,
     store: CheckpointStore,
     progress: Progress,
+    *,
+    resumed: bool = True,
 ) -> None:
-    """Compute the replicates that the store lacks."""
+    """Compute the replicates that the store lacks; those it has may be an earlier study's."""
     done = store.done(say=progress.say)
     missing = [index for index in range(runs) if index not in done]
     with progress:
-        progress.start(runs, runs - len(missing))
+        progress.start(runs, runs - len(missing), resumed=resumed)
         for index, arrays in executor.run(run_replicate, inputs, missing):
             store.write(index, arrays)
             progress.advance()
@@ -243,22 +330,17 @@ def _assemble(
     progress: Progress,
 ) -> Attributions:
     """Put the replicates together in their order."""
-    S = np.empty((runs, inputs.X.shape[1], inputs.n_outputs))
+    S = _run_sums(inputs, runs, store)
     n_oob, redraws = np.empty(runs, dtype=np.int64), np.empty(runs, dtype=np.int64)
-    oob_weight = np.empty(runs)
     names: dict[tuple[str, str], None] = {}
     warned: Counter[str] = Counter()
     for index in range(runs):
         with store.read(index) as arrays:
-            S[index] = arrays["S"]
             n_oob[index], redraws[index] = arrays["n_oob"], arrays["redraws"]
-            oob_weight[index] = arrays["oob_weight"]
             names[str(arrays["explainer"]), str(arrays["space"])] = None
             warned.update(arrays["warnings"].tolist())
     for line, count in sorted(warned.items()):
         progress.say(f"in {count} of {runs} runs: {line}")
-    if inputs.settings.aggregate == "mean":
-        S /= np.where(oob_weight > 0, oob_weight, 1.0)[:, None, None]
     return Attributions(
         S=S,
         aggregate=inputs.settings.aggregate,
@@ -271,6 +353,78 @@ def _assemble(
         rows=_row_summaries(inputs, rows, runs, store),
         meta={**_meta(data, inputs, runs, parts), "warnings": dict(sorted(warned.items()))},
     )
+
+
+def _run_sums(inputs: ReplicateInputs, runs: int, store: CheckpointStore) -> np.ndarray:
+    """Return S (B, p, K) of the first runs, aggregated as the settings say."""
+    S = np.empty((runs, inputs.X.shape[1], inputs.n_outputs))
+    for index in range(runs):
+        with store.read(index) as arrays:
+            S[index] = arrays["S"]
+    return S / _run_units(inputs, runs, store)
+
+
+def _run_units(inputs: ReplicateInputs, runs: int, store: CheckpointStore) -> np.ndarray:
+    """Return what a run's sums are divided by, (B, 1, 1): its OOB weight for means, else 1."""
+    if inputs.settings.aggregate == "sum":
+        return np.ones((runs, 1, 1))
+    weight = np.empty(runs)
+    for index in range(runs):
+        with store.read(index) as arrays:
+            weight[index] = arrays["oob_weight"]
+    return np.where(weight > 0, weight, 1.0)[:, None, None]
+
+
+def _run_scores(inputs: ReplicateInputs, runs: int, store: CheckpointStore) -> np.ndarray:
+    """Return (B, p) scores of the first runs, as :attr:`Attributions.scores` has them."""
+    S = _run_sums(inputs, runs, store)
+    return S[:, :, 0] if inputs.n_outputs == 1 else S.mean(axis=2)
+
+
+def _groups(
+    data: Dataset,
+    inputs: ReplicateInputs,
+    runs: int,
+    store: CheckpointStore,
+    threshold: float,
+    progress: Progress,
+) -> GroupAttributions | None:
+    """Return the attributions of collinear groups; they need those of single rows."""
+    if not inputs.settings.row_level:
+        progress.say("no groups of collinear features: they need row_level=true")
+        return None
+    groups = find_groups(data.X, threshold)
+    shape = (inputs.X.shape[1], inputs.n_outputs)
+    S = group_sums(store, runs, groups, shape, inputs.kept, inputs.weights)
+    return GroupAttributions(
+        threshold=threshold,
+        members=groups.members,
+        copies=groups.copies,
+        S=S / _run_units(inputs, runs, store),
+        row_share=len(inputs.kept) / inputs.X.shape[0],
+    )
+
+
+def _second_seed(
+    data: Dataset,
+    inputs: ReplicateInputs,
+    draws: int,
+    executor: Executor,
+    root: Path | None,
+    label: str,
+    progress: Progress,
+) -> np.ndarray | None:
+    """Return S (R, p, K) of the first draws with a second model seed; None for a model without."""
+    model = with_second_seed(inputs.model)
+    if model is None:
+        progress.say(f"{type(final_step(inputs.model)).__name__} has no seed: all spread is data")
+        return None
+    settings = replace(inputs.settings, row_level=False)
+    again = _inputs(data, model, inputs.seed, settings)
+    parts = key_parts(data, model, seed=inputs.seed, settings=settings)
+    with _open_store(root, executor, parts, f"{label} second seed", progress) as checkpoints:
+        _compute(again, draws, executor, checkpoints, progress)
+        return _run_sums(again, draws, checkpoints)
 
 
 def _row_summaries(

@@ -77,6 +77,19 @@ def pack_rows(positions: np.ndarray, phi: np.ndarray, n_kept: int) -> dict[str, 
     return arrays
 
 
+def unpack_rows(
+    arrays: Mapping[str, np.ndarray], n_kept: int, shape: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what :func:`pack_rows` stored: positions (r,) and attributions (r, p, K)."""
+    positions = arrays["positions"]
+    size = len(positions)
+    parts = [
+        _unpack_part(arrays, number, (size, part.stop - part.start))
+        for number, part in enumerate(column_parts(n_kept, math.prod(shape)))
+    ]
+    return positions, np.concatenate(parts, axis=1).reshape(size, *shape)
+
+
 def _unpack_part(
     arrays: Mapping[str, np.ndarray], number: int, shape: tuple[int, int]
 ) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+from sklearn.model_selection import BaseShuffleSplit
 
 from roshap.compute.seeds import replicate_seed
 from roshap.errors import ConfigError, DataError
@@ -34,7 +35,7 @@ class Draw:
     redraws: int
 
 
-class BootstrapOOB:
+class BootstrapOOB(BaseShuffleSplit):
     """Draw rows with replacement; test on the rows that were never drawn (out of bag, OOB).
 
     A scikit-learn splitter: use it wherever a ``cv`` is asked for. The draw numbered ``b`` depends
@@ -60,8 +61,12 @@ class BootstrapOOB:
     With ``groups``, whole groups are drawn with replacement, as many as there are, so that a drawn
     group is never OOB. ``"stratified"`` then draws groups inside each class and needs groups of
     one class. Sample weights do not change the draws: they belong into the fit and into the sum.
-    For regression leave ``y`` out or use ``"plain"``.
+    For regression leave ``y`` out or use ``"plain"``. Where scikit-learn's metadata routing is
+    enabled, :meth:`split` asks for ``groups``.
     """
+
+    # scikit-learn's way for a splitter to ask for metadata
+    __metadata_request__split = {"groups": True}  # noqa: RUF012  # read by scikit-learn as it is
 
     def __init__(
         self,

@@ -41,11 +41,14 @@ class Progress:
         self._total = self._done = self._resumed = 0
         self._started = self._last_line = 0.0
 
-    def start(self, total: int, done: int = 0) -> None:
-        """Begin: ``total`` replicates are wanted, ``done`` of them were found finished."""
+    def start(self, total: int, done: int = 0, *, resumed: bool = True) -> None:
+        """Begin: ``total`` replicates are wanted, ``done`` of them were found finished.
+
+        ``resumed`` says whether an earlier study made those, which a person should be told.
+        """
         self._total, self._done, self._resumed = total, done, done
         self._started = self._last_line = time.monotonic()
-        if done:
+        if done and resumed:
             self.say(f"resuming: {done} of {total} runs found")
         if not self.quiet and self._stream.isatty():
             self._bar = tqdm(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from roshap.plots.certainty import intervals, settling, ties, top_k, variance_shares
 from roshap.plots.comparison import slopes
 from roshap.plots.distributions import histograms, ridgelines, single_rounds
 from roshap.plots.rankings import ranking
@@ -12,10 +13,15 @@ __all__ = [
     "RANKER_COLOURS",
     "context",
     "histograms",
+    "intervals",
     "ranking",
     "read_provenance",
     "ridgelines",
     "save_figure",
+    "settling",
     "single_rounds",
     "slopes",
+    "ties",
+    "top_k",
+    "variance_shares",
 ]

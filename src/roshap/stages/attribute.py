@@ -8,6 +8,7 @@ from typing import Any
 
 from roshap.attribution.attributions import Attributions
 from roshap.attribution.bootstrap import BootstrapSettings, bootstrap_attributions
+from roshap.attribution.stopping import StopRule
 from roshap.compute import Executor, Progress
 from roshap.compute.files import write_json
 from roshap.datasets import Dataset, check_dataset
@@ -78,6 +79,7 @@ def _bootstrap(
 ) -> Attributions:
     cache = context.workspace.cache
     chosen = config.bootstrap
+    settled = stop_rule(config) if chosen.stop == "settled" else None
     return bootstrap_attributions(
         data,
         model,
@@ -103,6 +105,21 @@ def _bootstrap(
         store=cache / "checkpoints" if config.compute.resume else None,
         label=context.experiment,
         progress=Progress(context.experiment, every=config.compute.log_every),
+        stop=settled,
+        randomness=chosen.randomness,
+        groups_threshold=chosen.groups_threshold,
+    )
+
+
+def stop_rule(config: RootConfig) -> StopRule:
+    """Return what the configuration wants settled, and how surely."""
+    low, high = config.selection.k_range
+    return StopRule(
+        k=config.selection.k,
+        eps=config.bootstrap.eps,
+        alpha=config.bootstrap.alpha,
+        looks=tuple(config.bootstrap.looks),
+        k_range=(low, high),
     )
 
 

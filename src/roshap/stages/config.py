@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from roshap.datasets.spec import DatasetSpec
 from roshap.errors import ConfigError
@@ -16,9 +16,12 @@ from roshap.stages.regress_spectral_config import SpectralConfig
 from roshap.stages.strict import Strict
 from roshap.tracking.spec import TrackSettings
 
+#: Runs of a study that does not say how many.
+DEFAULT_RUNS = 100
+
 
 class BootstrapConfig(Strict):
-    """``conf/bootstrap``: how the runs are drawn and what is kept of them."""
+    """``conf/bootstrap``: how the runs are drawn, when there are enough, what is kept of them."""
 
     runs: int = Field(ge=2)
     strategy: Literal["plain", "stratified", "redraw"]
@@ -28,6 +31,23 @@ class BootstrapConfig(Strict):
     keep: int = Field(ge=1)
     row_level: bool
     row_values: int = Field(ge=1)
+    stop: Literal["fixed", "settled"]
+    looks: list[Annotated[int, Field(ge=2)]] = Field(min_length=1)
+    eps: float = Field(ge=0)
+    alpha: float = Field(gt=0, lt=1)
+    randomness: int = Field(ge=0)
+    groups_threshold: float | None = Field(gt=0, le=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_runs(cls, values: Any) -> Any:
+        """Give ``runs: null`` its number: 100, or what the looks of stop=settled need."""
+        if not isinstance(values, Mapping) or values.get("runs", 0) is not None:
+            return values
+        looks = values.get("looks")
+        counts = [look for look in looks if isinstance(look, int)] if looks else []
+        settled = values.get("stop") == "settled" and counts
+        return {**values, "runs": max(counts) if settled else DEFAULT_RUNS}
 
 
 class ExplainerConfig(Strict):
@@ -71,9 +91,10 @@ class PermutationConfig(Strict):
 
 
 class SelectionConfig(Strict):
-    """``conf/selection``: how rankers are compared."""
+    """``conf/selection``: how many features are taken, and how rankers are compared."""
 
-    k: int = Field(ge=1)
+    k: Annotated[int, Field(ge=1)] | Literal["auto"]
+    k_range: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=2, max_length=2)]
     enabled: bool
     upto: int = Field(ge=1)
     runs: int | None = Field(ge=2)
@@ -121,11 +142,11 @@ class RootConfig(Strict):
     dataset: DatasetSpec
     model: ModelSpec
     bootstrap: BootstrapConfig
+    selection: SelectionConfig
     explainer: ExplainerConfig
     compute: ComputeConfig
     tracking: TrackSettings
     rank: RankConfig
-    selection: SelectionConfig
     simulation: SimulationConfig
     fetch: FetchConfig
     report: ReportConfig

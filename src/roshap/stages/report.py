@@ -37,6 +37,11 @@ SHOWN = {
     "rank": "Rank",
     "feature": "Feature",
     "roshap": "RoSHAP",
+    "roshap_low": "from",
+    "roshap_high": "to",
+    "rank_low": "Rank from",
+    "rank_high": "to",
+    "p_top_k": "P(top k)",
     "p0": "P0",
     "strength": "Strength",
     "stability": "Stability",
@@ -46,6 +51,11 @@ CAPTIONS = {
     "ranking": "The ranking: score, and the three factors that make it.",
     "distributions": "The leading features over the runs; bars: share of runs at zero.",
     "histograms": "Histograms with the Gaussian and the kernel fit of the non-zero runs.",
+    "intervals": "How sure each score and each rank is; all for more runs on the same data.",
+    "top_k": "Probability of being among the k best, as k grows.",
+    "ties": "Features that a bar joins cannot be told apart; lines: top sets that are settled.",
+    "settling": "Were there enough runs? The weakest pair of members and features left out.",
+    "variance_shares": "How much of the spread is the data's, how much the model seed's.",
     "single_rounds": "What three single runs would have said: the reason to repeat.",
 }
 
@@ -146,6 +156,9 @@ def _experiment(name: str, folder: Path) -> dict[str, Any]:
         "runs": summary["runs"],
         "space": summary["space"],
         "sentence": summary["verdict"],
+        "certainty": summary["certainty"]["lines"],
+        "settled": _settled(summary["certainty"]["decision"]),
+        "groups": _groups(ranked),
         "warnings": summary["notes"],
         "first_five": ", ".join(table["feature"].head(5)),
         "fall": "-" if fall is None else f"{fall:.2f}",
@@ -162,6 +175,30 @@ def _experiment(name: str, folder: Path) -> dict[str, Any]:
         "figures": [figure_card(path, name, CAPTIONS) for path in _ordered(ranked / "figures")],
         "lineage": json.dumps(lineage, indent=1, ensure_ascii=False),
     }
+
+
+def _settled(decision: Mapping[str, Any] | None) -> str:
+    """Return a cell's words on whether the top set is settled."""
+    if decision is None:
+        return "-"
+    return f"k = {decision['k']}: {'yes' if decision['settled'] else 'no'}"
+
+
+def _groups(folder: Path) -> list[dict[str, str]]:
+    """Return the collinear groups, best first."""
+    if not (folder / "groups.parquet").is_file():
+        return []
+    table = read_ranking(folder, name="groups")
+    return [
+        {
+            "rank": str(row["rank"]),
+            "members": row["members"],
+            "copies": row["copies"],
+            "roshap": "no spread" if pd.isna(row["roshap"]) else f"{row['roshap']:.4g}",
+            "ranks": "" if pd.isna(row["rank_low"]) else f"{row['rank_low']} - {row['rank_high']}",
+        }
+        for row in table[table["size"] > 1].head(ROWS).to_dict("records")
+    ]
 
 
 def _ordered(folder: Path) -> list[Path]:
@@ -197,8 +234,12 @@ def _cell(name: str, row: Mapping[Any, Any]) -> Cell:
     value = row[name]
     if name in {"feature", "distribution"}:
         return Cell(str(value), str(value), text=True)
-    if name == "rank":
-        return Cell(str(value), str(value))
+    if name in {"rank", "rank_low", "rank_high"}:
+        return Cell("", "") if pd.isna(value) else Cell(str(value), str(value))
+    if name in {"p_top_k", "roshap_low", "roshap_high"} and pd.isna(value):
+        return Cell("", "")
+    if name == "p_top_k":
+        return Cell(f"{value:.2f}", repr(float(value)))
     if name == "p0":
         return Cell(f"{value:.0%}", repr(float(value)), share=round(40 * float(value)))
     if pd.isna(value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -13,7 +13,6 @@ from roshap.compute.files import write_bytes
 from roshap.errors import ConfigError, RoshapError
 from roshap.stages.config import Strict, suggestion
 from roshap.stages.workspace import Workspace
-
 
 class Experiment(Strict):
     """One experiment of a study and the few knobs that it may override."""
@@ -23,6 +22,8 @@ class Experiment(Strict):
     runs: int = Field(ge=2)
     seed: int = Field(ge=0)
     top_k: int = Field(ge=1)
+    stop: Literal["fixed", "settled"] = "fixed"
+    randomness: int = Field(ge=0, default=0)
 
 
 class Problem(Strict):
@@ -59,7 +60,7 @@ class Simulated(Strict):
 
 
 #: Knobs of a study that hold for every experiment that does not name its own.
-SHARED = ("runs", "seed", "top_k", "upto", "folds")
+SHARED = ("runs", "seed", "top_k", "stop", "randomness", "upto", "folds")
 
 #: What a study consists of, and the schema of each kind.
 KINDS: dict[str, type[Strict]] = {
