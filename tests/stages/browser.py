@@ -135,7 +135,7 @@ def browser(profile: Path) -> Iterator[Page]:
     ]  # fmt: skip
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        close_fds=False, preexec_fn=descriptors,
+        close_fds=False, preexec_fn=descriptors,  # noqa: PLW1509 - Chromium reads its pipe at 3 and 4
     )  # fmt: skip
     os.close(to_read)
     os.close(from_write)

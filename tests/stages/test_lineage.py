@@ -171,7 +171,7 @@ def test_a_changed_byte_is_named_and_nothing_else(here: Path, path: str) -> None
         ),
         ("conf/config.yaml", "top: 15", "top: 14", "conf/config.yaml: rank.top"),
         ("params.yaml", "runs: 4", "runs: 5", "params.yaml: experiments.wine-lr.runs"),
-        ("conf/dataset/wine.yaml", "name: wine", "name: wine\ndrop: [ash]", "conf/dataset/wine.yaml: drop"),
+        ("conf/dataset/wine.yaml", "name: wine", "name: wine\ndrop: [ash]", "wine.yaml: drop"),
     ],
 )  # fmt: skip
 def test_a_changed_value_is_named_and_nothing_else(
@@ -300,7 +300,9 @@ def logged(uri: str) -> dict[tuple[str, str], Any]:
         for run in client.search_runs([experiment.experiment_id]):
             run_id = run.info.run_id
             history = {
-                name: [(point.step, point.value) for point in client.get_metric_history(run_id, name)]
+                name: [
+                    (point.step, point.value) for point in client.get_metric_history(run_id, name)
+                ]
                 for name in run.data.metrics
             }
             tags = run.data.tags
@@ -312,7 +314,9 @@ def logged(uri: str) -> dict[tuple[str, str], Any]:
                 "params": run.data.params,
                 "metrics": history,
                 "tags": {name: tags.get(name) for name in shown},
-                "data": [(one.dataset.name, one.dataset.digest) for one in run.inputs.dataset_inputs],
+                "data": [
+                    (one.dataset.name, one.dataset.digest) for one in run.inputs.dataset_inputs
+                ],
                 "artifacts": artifacts(client, run_id),
             }
     return found

@@ -62,7 +62,8 @@ def test_submitit_on_this_machine(root: Path) -> None:
 def test_optuna_minimises_a_logged_metric(root: Path) -> None:
     pytest.importorskip("hydra_plugins.hydra_optuna_sweeper")
     succeed(
-        "roshap attribute -m dataset=wine model=logistic_regression compute.workers=1 tracking=none "
+        "roshap attribute -m dataset=wine model=logistic_regression compute.workers=1 "
+        "tracking=none "
         "'bootstrap.runs=range(2,6)' objective=runs hydra/sweeper=optuna "
         "hydra.sweeper.direction=minimize hydra.sweeper.n_trials=4 hydra.sweeper.n_jobs=1 "
         "hydra.sweeper.sampler.seed=0",

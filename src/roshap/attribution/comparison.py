@@ -7,8 +7,8 @@ that noise. With ``d`` the observed change and ``d*`` the resampled ones, centre
     p_noise = (1 + #{|d* - median(d*)| >= |d|}) / (1 + resamples)
 
 is the probability that noise alone moves the feature as far, and ``1 - p_noise`` is shown as the
-probability that the change is more than refit noise (ours). Where both sides drew the same bags, the
-same runs are resampled on both: what a bag does to both rankings is then no difference.
+probability that the change is more than refit noise (ours). Where both sides drew the same bags,
+the same runs are resampled on both: what a bag does to both rankings is then no difference.
 """
 
 from __future__ import annotations

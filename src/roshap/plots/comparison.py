@@ -52,17 +52,27 @@ def slopes(
         fig = Figure(figsize=size, layout="constrained")
         ax = fig.add_subplot()
         left, right = (_heights(shown[side], top) for side in ("rank_a", "rank_b"))
-        for name, a, b, row in zip(names, left, right, shown.itertuples(), strict=True):
-            strong = known and row.beyond_noise >= SURE and row.change != 0
+        marked = known & (shown["beyond_noise"] >= SURE) & (shown["change"] != 0)
+        ranks = zip(shown["rank_a"], shown["rank_b"], strict=True)
+        lines = zip(names, left, right, ranks, marked, strict=True)
+        for name, a, b, (rank_a, rank_b), strong in lines:
             colour = ROSHAP if strong else GREY
             ax.plot([0, 1], [a, b], "-o", color=colour, lw=2.2 if strong else 1.1, ms=4.5, zorder=2)
-            text = {"fontsize": 8, "va": "center", "color": ROSHAP if strong else INK}
-            ax.annotate(
-                f"{name}  {row.rank_a}", (0, a), (-9, 0), textcoords="offset points", ha="right", **text
+            ends = (
+                (f"{name}  {rank_a}", (0, a), (-9, 0), "right"),
+                (f"{rank_b}  {name}", (1, b), (9, 0), "left"),
             )
-            ax.annotate(
-                f"{row.rank_b}  {name}", (1, b), (9, 0), textcoords="offset points", ha="left", **text
-            )
+            for text, end, offset, side in ends:
+                ax.annotate(
+                    text,
+                    end,
+                    offset,
+                    textcoords="offset points",
+                    ha=side,
+                    va="center",
+                    fontsize=8,
+                    color=ROSHAP if strong else INK,
+                )
         _frame(ax, labels, places + outside, names)
         if outside:
             ax.axhline(top + 0.5, color=GREY, lw=0.7, ls=":", zorder=1)

@@ -114,9 +114,8 @@ def objective(metric: str, context: StageContext) -> float:
         Where the stage logs no such metric.
     """
     if metric not in context.logged:
-        raise ConfigError(
-            f"objective {metric!r} is no metric of {context.stage}{suggestion(metric, context.logged)}"
-        )
+        valid = suggestion(metric, context.logged)
+        raise ConfigError(f"objective {metric!r} is no metric of {context.stage}{valid}")
     return context.logged[metric]
 
 

@@ -25,7 +25,6 @@ from roshap.plots.comparison import SURE, slopes
 from roshap.stages.sides import Chosen, Side, choose, experiments_of, read_side
 from roshap.stages.workspace import Workspace, open_output
 from roshap.tracking import (
-    StageRun,
     TrackSettings,
     library_versions,
     provenance,
@@ -130,9 +129,10 @@ def _compare(
         versions=library_versions(),
     )  # fmt: skip
     text = "\n".join(_lines(title, changes, found, a, b))
-    with workspace.output(folder) as fresh, _tracked(
-        title, command, changes, options, workspace, folder
-    ) as run:
+    with (
+        workspace.output(folder) as fresh,
+        _tracked(title, command, changes, options, workspace, folder) as run,
+    ):
         write_lineage(fresh, lineage)
         write_json(fresh / "changes.json", {"a": a.label, "b": b.label, **changes})
         found.table.to_csv(fresh / "ranks.csv", index=False, lineterminator="\n")
@@ -247,10 +247,11 @@ def _table(table: pd.DataFrame) -> Iterator[str]:
     head = table[(table["rank_a"] <= SHOWN_ROWS) | (table["rank_b"] <= SHOWN_ROWS)]
     width = max(len("feature"), *head["feature"].str.len())
     yield f"  {'feature':<{width}}  rank A  rank B  change  more than noise"
-    for row in head.itertuples():
-        sure = "-" if pd.isna(row.beyond_noise) else f"{row.beyond_noise:.2f}"
-        change = f"{row.change:+d}" if row.change else "0"
-        yield f"  {row.feature:<{width}}  {row.rank_a:>6}  {row.rank_b:>6}  {change:>6}  {sure:>15}"
+    for row in head.to_dict("records"):
+        sure = "-" if pd.isna(row["beyond_noise"]) else f"{row['beyond_noise']:.2f}"
+        change = f"{row['change']:+d}" if row["change"] else "0"
+        ranks = f"{row['rank_a']:>6}  {row['rank_b']:>6}"
+        yield f"  {row['feature']:<{width}}  {ranks}  {change:>6}  {sure:>15}"
 
 
 def _short(value: str | None, width: int) -> str:

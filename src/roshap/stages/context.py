@@ -105,7 +105,9 @@ class StageContext:
         ) as run:
             yield run
         kept = run.recorder.journal
-        self.logged.update({name: kept.last(name) for name in kept.metrics})
+        for name in kept.metrics:
+            if (value := kept.last(name)) is not None:
+                self.logged[name] = value
 
     def lineage(self, params: Mapping[str, Any], digests: Mapping[str, str]) -> dict[str, str]:
         """Return the block for figures and tables; the same in every execution."""

@@ -133,9 +133,7 @@ def experiments_of(chosen: Chosen, workspace: Workspace) -> set[str]:
         results = workspace.root / "results"
         return {path.parent.name for path in results.glob(f"*/{ATTRIBUTE}")}
     with _checked_out(chosen.revision, ("dvc.lock",), workspace) as root:
-        return {
-            stage.item for stage in read_lock(root).values() if stage.stage == ATTRIBUTE
-        }
+        return {stage.item for stage in read_lock(root).values() if stage.stage == ATTRIBUTE}
 
 
 def read_side(chosen: Chosen, experiment: str, workspace: Workspace) -> Side:
@@ -158,9 +156,7 @@ def read_side(chosen: Chosen, experiment: str, workspace: Workspace) -> Side:
 
 
 @contextlib.contextmanager
-def _checked_out(
-    revision: str, paths: tuple[str, ...], workspace: Workspace
-) -> Iterator[Path]:
+def _checked_out(revision: str, paths: tuple[str, ...], workspace: Workspace) -> Iterator[Path]:
     """Yield a temporary folder with some files of a revision, those that DVC tracks included."""
     from dvc.api import DVCFileSystem
     from dvc.exceptions import DvcException

@@ -14,6 +14,7 @@ from roshap.errors import ConfigError, RoshapError
 from roshap.stages.config import Strict, suggestion
 from roshap.stages.workspace import Workspace
 
+
 class Experiment(Strict):
     """One experiment of a study and the few knobs that it may override."""
 

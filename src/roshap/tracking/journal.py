@@ -28,7 +28,7 @@ DIGEST_TAG = "journal"
 
 
 def is_time(metric: str) -> bool:
-    """Tell whether a metric differs in every execution: ``seconds``, ``seconds.lime``, ``time.x``."""
+    """Tell whether a metric differs in every execution, e.g. ``seconds.lime`` or ``time.x``."""
     return not {"seconds", "milliseconds", "time"}.isdisjoint(metric.split("."))
 
 
@@ -146,9 +146,7 @@ class Recorder:
         for path in paths:
             inside = path.resolve()
             if self.folder and inside.is_relative_to(self.folder):
-                self.journal.artifacts.append(
-                    [inside.relative_to(self.folder).as_posix(), folder]
-                )
+                self.journal.artifacts.append([inside.relative_to(self.folder).as_posix(), folder])
 
     @contextlib.contextmanager
     def child(self, name: str, params: Mapping[str, Any] | None) -> Iterator[Recorder]:

@@ -118,8 +118,8 @@ def trace(file: Path, pipeline: Pipeline) -> Lineage:
         return Lineage(file, original, original != here, inside, nodes)
     if inside is None:
         raise TrackingError(
-            f"nothing is known about {file}: it is no result of this checkout (by path or content), "
-            "and there is no provenance inside it"
+            f"nothing is known about {file}: it is no result of this checkout (by path or "
+            "content), and there is no provenance inside it"
         )
     return Lineage(file, None, True, inside, {"figure": _from_block(inside, pipeline)})
 
@@ -166,12 +166,12 @@ def _original(file: Path, inside: Mapping[str, Any] | None, pipeline: Pipeline) 
         return None
     md5 = file_md5(file)
     for stage in pipeline.locked.values():
-        for path, recorded in stage.outs.items():
+        for out, recorded in stage.outs.items():
             if recorded == md5:
-                return path
+                return out
             for inner, inner_md5 in (pipeline.listing(recorded) or {}).items():
                 if inner_md5 == md5:
-                    return f"{path}/{inner}"
+                    return f"{out}/{inner}"
     return None
 
 

@@ -38,7 +38,7 @@ class LockedStage:
 
     @property
     def item(self) -> str:
-        """What the stage is for, e.g. ``wine-xgboost``; empty for a stage that is not one of many."""
+        """What the stage is for, e.g. ``wine-xgboost``; empty for a stage that stands alone."""
         return self.name.partition("@")[2]
 
 

@@ -137,9 +137,7 @@ def file_md5(path: Path) -> str:
         return hashlib.file_digest(stream, _md5).hexdigest()
 
 
-def folder_listing(
-    folder: Path, ignored: Callable[[Path], bool] | None = None
-) -> dict[str, str]:
+def folder_listing(folder: Path, ignored: Callable[[Path], bool] | None = None) -> dict[str, str]:
     """Return the MD5 of each file of a folder, by its path in it."""
     files = (path for path in folder.rglob("*") if path.is_file())
     kept = (path for path in files if ignored is None or not ignored(path))

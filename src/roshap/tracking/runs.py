@@ -380,7 +380,11 @@ def _replay(run: _MlflowRun, journal: Journal, folder: Path) -> None:
     for path, target in journal.artifacts:
         for file in _files(folder / str(path)):
             # what stood in a logged folder keeps its place below the folder that it went to
-            inside = file.parent.relative_to(folder / str(path)) if file != folder / str(path) else Path()
+            inside = (
+                file.parent.relative_to(folder / str(path))
+                if file != folder / str(path)
+                else Path()
+            )
             where = (Path(target or "") / inside).as_posix()
             run.log_artifacts([file], None if where == "." else where)
     for file_name, text in journal.texts.items():

@@ -142,7 +142,7 @@ class _Check:
         before = len(self.found)
         for name in sorted({*now, *(was or now)}):
             path = f"{folder}/{name}"
-            if was is None or name == LINEAGE and name not in was:
+            if was is None or (name == LINEAGE and name not in was):
                 continue
             if name not in now:
                 self.add(path, "is missing")
@@ -176,10 +176,13 @@ class _Check:
                 )
         elif not producers:
             self._path(path, md5)
-        elif not self.found and (self._root / path).exists():
+        elif (
             # the folder around other stages' results: they are compared one by one
-            if path_md5(self._root / path, self._pipeline.ignored) != md5:
-                self.add(path, f"{stage.name} was made from other results: `dvc repro` renews it")
+            not self.found
+            and (self._root / path).exists()
+            and path_md5(self._root / path, self._pipeline.ignored) != md5
+        ):
+            self.add(path, f"{stage.name} was made from other results: `dvc repro` renews it")
 
     def _params(self, file: str, values: Mapping[str, Any], *, whole: bool) -> None:
         now = load(self._root / file)
