@@ -98,6 +98,13 @@ def test_swap_probability_by_hand():
     assert swap_probabilities(copies, np.array([0, 1]))[0] == 0.5
 
 
+def test_copies_under_rounding_are_not_told_apart():
+    noise = 1 + 1e-15 * np.arange(40)
+    found = influence(np.column_stack([S[:, 0], S[:, 0] * noise, S[:, 5]]))
+    assert rank_intervals(found)[0].tolist() == [[1, 2], [1, 2], [3, 3]]
+    assert swap_probabilities(found, np.array([0, 1, 2]))[0] == 0.5
+
+
 def test_below_twenty_runs_nothing_is_said_about_ranks():
     few, enough = certainty(S[:19], NAMES), certainty(S[:20], NAMES)
     ranks = ["rank_low", "rank_high", "rank_low_all", "rank_high_all", "p_top_k", "p_swap_next"]

@@ -13,8 +13,20 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from roshap.attribution.ranking import rank
+from roshap.attribution.stopping import StopRule, judge
 from roshap.errors import DataError
-from roshap.plots import context, histograms, ranking, ridgelines, single_rounds
+from roshap.plots import (
+    context,
+    histograms,
+    intervals,
+    ranking,
+    ridgelines,
+    settling,
+    single_rounds,
+    ties,
+    top_k,
+    variance_shares,
+)
 
 RNG = np.random.default_rng(0)
 TYPICAL = RNG.gamma(3.0, size=(40, 15)) * np.linspace(10, 0.1, 15)
@@ -53,7 +65,34 @@ def draw_ranking(S: np.ndarray, names: list[str]) -> Figure:
     return ranking(rank(S, names), units="log-odds (margin)")
 
 
-FIGURES = (draw_rounds, draw_histograms, draw_ridgelines, draw_ranking)
+def draw_intervals(S: np.ndarray, names: list[str]) -> Figure:
+    return intervals(rank(S, names), units="log-odds (margin)")
+
+
+def draw_top_k(S: np.ndarray, names: list[str]) -> Figure:
+    return top_k(S, names, k=min(5, S.shape[1]))
+
+
+def draw_ties(S: np.ndarray, names: list[str]) -> Figure:
+    return ties(S, names, decision=judge(S, names, StopRule(k=2, looks=(2, 70))))
+
+
+def draw_settling(S: np.ndarray, names: list[str]) -> Figure:
+    rule = StopRule(k=2, looks=(2, 70))
+    if S.shape[1] == 1:
+        S, names = np.hstack([S, 0 * S]), [*names, "another"]
+    return settling(S, names, rule, judge(S, names, rule))
+
+
+def draw_shares(S: np.ndarray, names: list[str]) -> Figure:
+    table = rank(S, names)
+    table["data_share"] = np.where(table["roshap"] > 0, np.linspace(1, 0.3, len(table)), np.nan)
+    return variance_shares(table, pooled=(0.8, 0.05), draws=30)
+
+
+WITH_UNITS = (draw_rounds, draw_histograms, draw_ridgelines, draw_ranking, draw_intervals)
+NAMED = (*WITH_UNITS, draw_top_k, draw_ties, draw_shares)
+FIGURES = (*NAMED, draw_settling)
 
 
 def texts(fig: Figure) -> list[str]:
@@ -100,7 +139,7 @@ def test_nothing_is_cut_off_and_no_labels_collide(
             assert not legend.get_window_extent(renderer).overlaps(ax.get_window_extent(renderer))
 
 
-@pytest.mark.parametrize("draw", FIGURES)
+@pytest.mark.parametrize("draw", NAMED)
 def test_forty_letters_are_shown_in_full_at_readable_size(draw):
     names = long_names(15)
     fig = draw(TYPICAL, names)
@@ -109,12 +148,12 @@ def test_forty_letters_are_shown_in_full_at_readable_size(draw):
     assert min(text.get_fontsize() for text in shown) >= 8
 
 
-@pytest.mark.parametrize("draw", FIGURES)
+@pytest.mark.parametrize("draw", WITH_UNITS)
 def test_axes_say_their_units(draw):
     assert any("log-odds (margin)" in text for text in texts(draw(TYPICAL, long_names(15))))
 
 
-@pytest.mark.parametrize("draw", FIGURES)
+@pytest.mark.parametrize("draw", NAMED)
 def test_names_are_no_formulas(draw):
     fig = draw(TYPICAL[:, :2], [r"$\frac{1}$", "a_b^c"])
     FigureCanvasAgg(fig).draw()  # an invalid formula would raise

@@ -208,6 +208,11 @@ def group_sums(
     return sums
 
 
+def nine_digits(value: float) -> float:
+    """Round to nine digits: what exact copies get differs by rounding only."""
+    return float(f"{value:.9g}")
+
+
 def unit_names(
     features: Sequence[str], groups: Sequence[Sequence[int]], strength: Mapping[int, float]
 ) -> list[str]:
@@ -224,6 +229,6 @@ def unit_names(
     """
     names = []
     for members in groups:
-        leader = min(members, key=lambda j: (-strength[j], features[j]))
+        leader = min(members, key=lambda j: (-nine_digits(strength[j]), features[j]))
         names.append(f"{features[leader]} (+{len(members) - 1})")
     return names

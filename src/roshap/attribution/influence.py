@@ -31,6 +31,9 @@ MIN_NONZERO = 5
 #: Where a feature with a score of zero stands on the log scale, as a share of the largest score.
 ZERO_SHARE = 1e-9
 
+#: Log scores that differ by no more are equal: so exact copies are, whatever rounding did to them.
+SAME = 1e-9
+
 
 @dataclass(frozen=True)
 class Influence:

@@ -25,7 +25,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
-from roshap.attribution.influence import MIN_NONZERO, Influence, influence
+from roshap.attribution.influence import MIN_NONZERO, SAME, Influence, influence
 from roshap.attribution.score import check_scores, score
 
 #: Below this number of runs no statement on ranks is made: none was found that holds.
@@ -211,7 +211,7 @@ def rank_intervals(found: Influence, factors: Sequence[float] | None = None) -> 
         gap, error = _gaps(found, some)
         known = found.sure[some][:, None] | found.sure[None, :]
         for place, factor in enumerate(factors):
-            apart = known & (np.abs(gap) > factor * error)
+            apart = known & (np.abs(gap) > np.maximum(factor * error, SAME))
             ranks[place, some, 0] = 1 + (apart & (gap < 0)).sum(axis=1)
             ranks[place, some, 1] = p - (apart & (gap > 0)).sum(axis=1)
     return ranks
@@ -221,7 +221,8 @@ def told_apart(found: Influence, columns: Sequence[int]) -> NDArray[np.bool_]:
     """Say which of some features are told apart at 95 %, (m, m)."""
     some = np.asarray(columns, dtype=np.intp)
     gap, error = _gaps(found, some)
-    apart = np.abs(gap) > float(stats.t.ppf(_LEVEL, found.n_runs - 1)) * error
+    factor = float(stats.t.ppf(_LEVEL, found.n_runs - 1))
+    apart = np.abs(gap) > np.maximum(factor * error, SAME)
     known = found.sure[some][:, None] | found.sure[some][None, :]
     return np.asarray(apart[:, some] & known)
 
@@ -280,7 +281,7 @@ def swap_probabilities(found: Influence, order: NDArray[np.intp]) -> NDArray[np.
         with np.errstate(invalid="ignore"):
             gap = found.log_score[i] - found.log_score[j]
         error = found.pair_error(int(i), int(j))
-        if not found.sure[i] or gap == 0 or math.isnan(gap):
+        if not found.sure[i] or gap <= SAME or math.isnan(gap):
             chances[i] = 0.5
         elif error == 0:
             chances[i] = 0.0

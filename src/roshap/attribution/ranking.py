@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from roshap.attribution.attributions import Attributions
 from roshap.attribution.distribution import RowMoments, describe
-from roshap.attribution.groups import unit_names
+from roshap.attribution.groups import nine_digits, unit_names
 from roshap.attribution.influence import influence
 from roshap.attribution.intervals import certainty, told_apart
 from roshap.attribution.randomness import shares
@@ -316,7 +316,7 @@ def rank_groups(attributions: Attributions, *, k: int = 10) -> pd.DataFrame:
 
 def _describe_members(features: Sequence[str], members: Sequence[int], mean: np.ndarray) -> str:
     total = float(mean[list(members)].sum())
-    ordered = sorted(members, key=lambda j: (-mean[j], features[j]))
+    ordered = sorted(members, key=lambda j: (-nine_digits(mean[j]), features[j]))
     shown = (mean[j] / total if total > 0 else 0.0 for j in ordered)
     return ", ".join(f"{features[j]} {share:.0%}" for j, share in zip(ordered, shown, strict=True))
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from roshap.attribution.influence import Influence, influence
+from roshap.attribution.influence import SAME, Influence, influence
 from roshap.errors import ConfigError
 
 #: A first look at fewer runs errs up to 24 % where single runs are outliers (docs/certainty.md).
@@ -282,7 +282,7 @@ def separate(
         gap = found.log_score[lead][:, None] - found.log_score[order][None, :] + math.log1p(eps)
         # two features without spread: nothing is left to chance
         gap[np.isnan(gap)] = np.inf
-        t = np.where(squared > 0, gap / np.sqrt(squared), np.where(gap > 0, np.inf, -np.inf))
+        t = np.where(squared > 0, gap / np.sqrt(squared), np.where(gap > SAME, np.inf, -np.inf))
     t[~found.sure[lead]] = -np.inf
     return Separation(order, t, found.n_runs)
 

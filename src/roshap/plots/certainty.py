@@ -230,7 +230,7 @@ def ties(
     bars = _tie_bars(told_apart(found, order.tolist())) if found.n_runs >= 2 else []
     settled = _settled_sizes(decision)
     with context():
-        labels = [f"{place}  {shorten(features[j])}" for place, j in enumerate(order, start=1)]
+        labels = [shorten(features[j]) for j in order]
         fig = Figure(
             figsize=(4.6 + names_width(labels), 1.7 + 0.29 * len(order)),
             layout="constrained",
