@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import json
 import logging
 from pathlib import Path
 
@@ -34,15 +36,30 @@ def table_folder(config: RootConfig, workspace: Workspace) -> Path:
 def load_data(config: RootConfig, workspace: Workspace) -> Dataset:
     """Return the experiment's data set, fetching it where it is not there yet.
 
-    A person's own file is read anew every time: it may have changed.
+    A person's own file is read anew where it has changed. Jobs of a sweep that need the same table
+    wait for the one that makes it.
     """
     folder = table_folder(config, workspace)
-    if config.dataset.path is None and (folder / "table.json").is_file():
-        try:
-            return load(folder)
-        except RoshapError as error:
-            log.warning("%s; fetching it again", error)
-    return fetch_data(config, workspace, folder)
+    with workspace.turn(folder):
+        if _is_current(config, folder):
+            try:
+                return load(folder)
+            except RoshapError as error:
+                log.warning("%s; fetching it again", error)
+        return fetch_data(config, workspace, folder)
+
+
+def _is_current(config: RootConfig, folder: Path) -> bool:
+    """Tell whether the table is there, and made from the file that a person's own path names."""
+    table = folder / "table.json"
+    path = config.dataset.path
+    if not table.is_file() or path is None:
+        return table.is_file()
+    files = json.loads(table.read_text()).get("source", {}).get("files", ())
+    with contextlib.suppress(OSError), Path(path).open("rb") as stream:
+        now = hashlib.file_digest(stream, "sha256").hexdigest()
+        return [file["sha256"] for file in files] == [now]
+    return False
 
 
 def fetch_data(config: RootConfig, workspace: Workspace, folder: Path) -> Dataset:

@@ -15,6 +15,9 @@ from roshap.errors import OutputError, RoshapError
 
 ROOT_VARIABLE = "ROSHAP_ROOT"
 
+#: How long a job waits for another that fetches the same data (a slow download, not a dead one).
+TURN_SECONDS = 3600.0
+
 #: Folders that are being written by :meth:`Workspace.output` in this context, innermost last.
 _OPEN: ContextVar[tuple[Path, ...]] = ContextVar("open outputs", default=())
 
@@ -96,6 +99,35 @@ class Workspace:
         return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
 
     @contextlib.contextmanager
+    def turn(self, folder: Path) -> Iterator[None]:
+        """Wait until no other process is in this block for ``folder``.
+
+        For what several jobs of a sweep need at once and one of them makes.
+
+        Raises
+        ------
+        OutputError
+            Where another process has been in it for :data:`TURN_SECONDS`.
+        """
+        from filelock import FileLock, Timeout
+
+        locks = self.cache / "locks"
+        try:
+            locks.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(locks / f"{_lock_name(folder)}.turn.lock")
+            lock.acquire(timeout=TURN_SECONDS)
+        except Timeout:
+            raise OutputError(
+                f"another process has been making {folder} for {TURN_SECONDS:.0f} s: stop it"
+            ) from None
+        except OSError as error:
+            raise _cannot_write(locks, error) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @contextlib.contextmanager
     def output(self, folder: Path) -> Iterator[Path]:
         """Yield an empty folder that takes the place of ``folder`` when the block ends well.
 
@@ -113,7 +145,7 @@ class Workspace:
         from roshap.tracking import seal
 
         folder = folder.resolve()
-        name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+        name = _lock_name(folder)
         fresh = folder.with_name(f".{folder.name}.{os.getpid()}.new")
         try:
             locks = self.cache / "locks"
@@ -143,6 +175,10 @@ class Workspace:
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
             lock.release()
+
+
+def _lock_name(folder: Path) -> str:
+    return hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
 
 
 def _cannot_write(folder: Path, error: OSError) -> OutputError:
