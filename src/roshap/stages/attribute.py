@@ -101,6 +101,7 @@ def _bootstrap(
             workers=config.compute.workers,
             threads=config.compute.threads,
             scratch=cache / "tmp",
+            address=config.compute.address,
         ),
         store=cache / "checkpoints" if config.compute.resume else None,
         label=context.experiment,
