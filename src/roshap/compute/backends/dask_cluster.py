@@ -89,7 +89,7 @@ def _connect(
             f"no dask scheduler with a worker answers at compute.address={executor.address}"
         ) from error
     _check_threads(client, executor.threads)
-    # every worker gets a copy, so that the data outlive a worker
+    # a copy for each worker at once, by way of the others; a worker that joins later fetches one
     return client, lambda: client.scatter((function, shared), broadcast=True, hash=False)
 
 
