@@ -28,7 +28,7 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,dask,ray,slurm]'
 	@touch $@ $(VENV)/.run
 
 run: $(VENV)/.run
@@ -56,7 +56,7 @@ ui: $(VENV)/.run
 
 lock: $(VENV)/.test
 	uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
-	  --no-emit-index-url --extra dev --extra vision --extra dask --extra ray --extra sweep pyproject.toml -o constraints.txt --upgrade
+	  --no-emit-index-url --extra dev --extra vision --extra dask --extra ray --extra slurm --extra sweep pyproject.toml -o constraints.txt --upgrade
 
 clean:
 	rm -rf $(VENV) .roshap outputs multirun .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

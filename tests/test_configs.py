@@ -18,7 +18,12 @@ from tests.conftest import REPOSITORY, Checkout
 
 CONF = REPOSITORY / "conf"
 GROUPS = sorted(path.name for path in CONF.iterdir() if path.is_dir() and path.name != "study")
-OPTIONS = [(group, path.stem) for group in GROUPS for path in sorted((CONF / group).glob("*.yaml"))]
+OPTIONS = [
+    (group, path.stem)
+    for group in GROUPS
+    for path in sorted((CONF / group).glob("*.yaml"))
+    if (group, path.stem) != ("compute", "slurm")  # it submits jobs: tests/stages/test_slurm.py
+]
 
 
 @pytest.mark.parametrize(("group", "option"), OPTIONS)

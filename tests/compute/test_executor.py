@@ -81,9 +81,27 @@ def test_killed_worker_is_said_in_one_line(tmp_path):
 
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(RoshapError, match="a worker process was killed") as caught:
+    with pytest.raises(RoshapError, match="4 worker processes were killed") as caught:
         list(Executor(workers=2, scratch=tmp_path).run(die, None, range(2)))
     assert "\n" not in str(caught.value)
+
+
+def test_tasks_of_a_worker_killed_once_start_again(tmp_path):
+    flag = tmp_path / "flag"
+    flag.touch()
+
+    def die_once(shared, task):
+        import os
+        import signal
+
+        if task == 2 and flag.exists():
+            flag.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return task
+
+    results = list(Executor(workers=2, scratch=tmp_path).run(die_once, None, range(6)))
+    assert sorted(results) == [(task, task) for task in range(6)]
+    assert not flag.exists()
 
 
 def test_nothing_is_left_in_the_scratch_folder(executor, tmp_path):
@@ -102,14 +120,37 @@ def test_stopping_early_leaves_nothing(tmp_path):
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
-def test_zero_workers_are_the_cores_that_may_be_used():
+def test_zero_workers_are_the_cores_that_may_be_used(monkeypatch):
+    monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
     assert Executor().workers == joblib.cpu_count()
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 8)
+    assert Executor().workers == 8
+    assert Executor(threads=3).workers == 2
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "4")
+    assert Executor().workers == 4
+
+
+@pytest.mark.parametrize(
+    ("workers", "threads", "message"),
+    [
+        (3, 3, r"^compute.workers=3 x compute.threads=3: more than the 8 cores"),
+        (0, 9, r"^compute.threads=9: more than the 8 cores"),
+    ],
+)
+def test_workers_and_threads_share_the_cores(monkeypatch, workers, threads, message):
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 8)
+    with pytest.raises(ConfigError, match=message):
+        Executor(workers=workers, threads=threads)
+    assert Executor(workers=4, threads=2).workers == 4
+    # one thread each: the workers are what was asked for
+    assert Executor(workers=20).workers == 20
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"backend": "lokky"}, r"compute.backend 'lokky' \(valid: loky, serial\)"),
+        ({"backend": "lokky"}, r"compute.backend 'lokky' \(valid: dask, loky, ray, serial\)"),
+        ({"address": "tcp://a:1"}, r"compute.address=tcp://a:1: backend 'loky' .*dask, ray"),
         ({"workers": -1}, "compute.workers=-1"),
         ({"threads": 0}, "compute.threads=0"),
     ],

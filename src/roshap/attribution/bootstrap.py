@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from roshap.attribution.attributions import Attributions, GroupAttributions, RowSummaries
+from roshap.attribution.explainers import prepare
 from roshap.attribution.groups import find_groups, group_sums
 from roshap.attribution.randomness import MIN_DRAWS, seeds_of, with_second_seed
 from roshap.attribution.replicate import BootstrapSettings, ReplicateInputs, run_replicate
@@ -313,6 +314,8 @@ def _compute(
     """Compute the replicates that the store lacks; those it has may be an earlier study's."""
     done = store.done(say=progress.say)
     missing = [index for index in range(runs) if index not in done]
+    if missing:
+        prepare(inputs.model, inputs.settings.explainer, progress.say)
     with progress:
         progress.start(runs, runs - len(missing), resumed=resumed)
         for index, arrays in executor.run(run_replicate, inputs, missing):

@@ -45,7 +45,7 @@ class BootstrapSettings:
     explainer
         See :func:`~roshap.attribution.explainers.make_explainer`.
     chunk_mb
-        Largest size, in MiB, of an array of attributions while they are summed.
+        Largest size, in MiB, of an array of rows or attributions while they are summed.
 
     Raises
     ------
@@ -162,6 +162,7 @@ def _replicate(inputs: ReplicateInputs, index: int) -> dict[str, np.ndarray]:
         chunk_mb=settings.chunk_mb,
         rng=np.random.default_rng(replicate_seed(inputs.seed, index).spawn(1)[0]),
     )
+    del X_bag, fitted  # as large as the data; an explainer keeps what it needs of them
     explanation = _Explanation(explainer, inputs, columns)
     is_kept = np.zeros(n, dtype=bool)
     is_kept[inputs.kept] = True
@@ -196,10 +197,12 @@ class _Explanation:
         self._shape = (inputs.X.shape[1], inputs.n_outputs)
 
     def sum(self, rows: np.ndarray) -> np.ndarray:
-        """Return the (p, K) weighted sum of |attribution| over rows."""
+        """Return the (p, K) weighted sum of |attribution| over rows, copied chunk by chunk."""
         S = np.zeros(self._shape)
-        if rows.size:
-            S[self._columns] = self._explainer.abs_sum(self._rows(rows), self._weights(rows))
+        step = max(1, int(self._inputs.settings.chunk_mb * 2**20 / (8 * len(self._columns))))
+        for start in range(0, rows.size, step):
+            chunk = rows[start : start + step]
+            S[self._columns] += self._explainer.abs_sum(self._rows(chunk), self._weights(chunk))
         return S
 
     def add_rows(self, rows: np.ndarray, S: np.ndarray) -> np.ndarray:

@@ -1,7 +1,8 @@
 """How replicates are run: seeds, back ends, shared data, checkpoints and progress."""
 
+from roshap.compute.backends import BACKENDS
 from roshap.compute.checkpoint import CheckpointStore, code_digest, prune
-from roshap.compute.executor import BACKENDS, Executor
+from roshap.compute.executor import Executor
 from roshap.compute.progress import Progress
 from roshap.compute.scratch import scratch_folder
 from roshap.compute.seeds import replicate_seed, spawn

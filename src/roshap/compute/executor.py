@@ -1,105 +1,24 @@
-"""Run independent replicates, here or in parallel, with results that do not depend on where.
-
-A back end is a function registered by name in :data:`BACKENDS`; engines of a cluster (dask, ray)
-are added there.
-"""
+"""Run independent replicates, here or in parallel, with results that do not depend on where."""
 
 from __future__ import annotations
 
-import functools
 import os
-import threading
-import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import joblib
-from joblib.externals.loky.process_executor import TerminatedWorkerError
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # ships no types
 
-from roshap.compute import shared as shared_data
-from roshap.compute.scratch import scratch_folder
-from roshap.errors import ConfigError, RoshapError
-
-Function = Callable[[Any, int], Any]
+from roshap.compute.backends import BACKENDS, CLUSTERS, Function, check_installed
+from roshap.errors import ConfigError
 
 
-class Backend(Protocol):
-    """What a back end does: call ``function(shared, task)`` for each task, in any order."""
-
-    def __call__(
-        self, function: Function, shared: object, tasks: Sequence[int], executor: Executor
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield ``(task, result)`` as the results come in."""
-
-
-def _serial(
-    function: Function, shared: object, tasks: Sequence[int], executor: Executor
-) -> Iterator[tuple[int, Any]]:
-    """Run in this process, one task after the other."""
-    for task in tasks:
-        with threadpool_limits(limits=executor.threads):
-            result = function(shared, task)
-        yield task, result
-
-
-def _loky(
-    function: Function, shared: object, tasks: Sequence[int], executor: Executor
-) -> Iterator[tuple[int, Any]]:
-    """Run in worker processes of this machine; the shared data goes to them through a file."""
-    with scratch_folder(executor.scratch) as folder:
-        shared_data.dump((function, shared), folder)
-        call = functools.partial(_call_in_worker, os.getpid(), folder, executor.threads)
-        with joblib.parallel_config(backend="loky", inner_max_num_threads=executor.threads):
-            results = joblib.Parallel(
-                n_jobs=executor.workers, return_as="generator_unordered", batch_size=1
-            )(joblib.delayed(call)(task) for task in tasks)
-        try:
-            for answer in results:
-                yield answer.task, answer.value
-        except TerminatedWorkerError as error:
-            raise RoshapError(
-                "a worker process was killed, most likely for lack of memory: "
-                f"use fewer than {executor.workers} workers; finished runs are kept"
-            ) from error
-        finally:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message=".*have been cancelled")
-                results.close()
-
-
-class _Answer(NamedTuple):
-    task: int
-    value: Any
-
-
-def _call_in_worker(parent: int, folder: Path, threads: int, task: int) -> _Answer:
-    _end_with(parent)
-    function, shared = shared_data.load(folder)
-    with threadpool_limits(limits=threads):
-        return _Answer(task, function(shared, task))
-
-
-@functools.cache
-def _end_with(parent: int) -> None:
-    """End this process soon after its parent, which may be killed without a chance to say so.
-
-    Idle workers would otherwise stay for minutes, with their memory and the terminal's streams.
-    """
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    if os.name == "posix":
-        threading.Thread(target=watch, daemon=True, name="roshap parent watch").start()
-
-
-BACKENDS: dict[str, Backend] = {"serial": _serial, "loky": _loky}
+def _cores() -> int:
+    """Return the cores that this process may use: affinity, container and Slurm job count."""
+    granted = os.environ.get("SLURM_CPUS_PER_TASK", "")
+    cores: int = joblib.cpu_count()
+    return min(cores, int(granted)) if granted.isdigit() else cores
 
 
 @dataclass(frozen=True)
@@ -109,25 +28,31 @@ class Executor:
     Parameters
     ----------
     backend
-        Name of a back end in :data:`BACKENDS`.
+        Name of a back end in :data:`~roshap.compute.backends.BACKENDS`.
     workers
-        Replicates that run at the same time; 0 means one for each core that this process may use
-        (affinity and the limits of a container count). With 1 everything runs in this process.
+        Replicates that run at the same time; 0 means as many as there are cores for on this
+        machine (affinity, a container's limits and a Slurm job's share count), or workers in the
+        cluster at ``address``. With 1, loky runs everything in this process.
     threads
         Threads of BLAS and OpenMP inside a replicate.
     scratch
         Folder for the data that workers share; the system's temporary folder by default.
+    address
+        The cluster of the back ends ``dask`` (the scheduler's address) and ``ray`` (the head
+        node's). By default they start one on this machine for as long as the replicates take.
 
     Raises
     ------
     ConfigError
-        Where the back end is unknown or a count is out of range.
+        Where the back end is unknown or not installed, a count is out of range, or several
+        threads in each worker need more cores than there are.
     """
 
     backend: str = "loky"
     workers: int = 0
     threads: int = 1
     scratch: Path | None = None
+    address: str | None = None
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
@@ -138,8 +63,26 @@ class Executor:
             raise ConfigError(f"compute.workers={self.workers}: must be 0 (all cores) or more")
         if self.threads < 1:
             raise ConfigError(f"compute.threads={self.threads}: must be 1 or more")
+        if self.address is not None and self.backend not in CLUSTERS:
+            raise ConfigError(
+                f"compute.address={self.address}: backend {self.backend!r} runs on this machine "
+                f"only (with an address: {', '.join(sorted(CLUSTERS))})"
+            )
+        check_installed(self.backend)
+        if self.address is None:
+            self._keep_to_the_cores()
+
+    def _keep_to_the_cores(self) -> None:
+        """Choose the workers, and refuse threads that would fight for cores."""
+        cores = _cores()
+        if self.threads > 1 and self.threads * max(self.workers, 1) > cores:
+            workers = f"compute.workers={self.workers} x " if self.workers > 1 else ""
+            raise ConfigError(
+                f"{workers}compute.threads={self.threads}: more than the {cores} cores that this "
+                "process may use"
+            )
         if self.workers == 0:
-            object.__setattr__(self, "workers", joblib.cpu_count())
+            object.__setattr__(self, "workers", cores // self.threads)
 
     def run(
         self, function: Function, shared: object, tasks: Sequence[int]
@@ -152,11 +95,9 @@ class Executor:
             A function that changes nothing outside itself. Its result may depend on its two
             arguments only.
         shared
-            What all tasks read. Workers see its arrays as read-only memory maps.
+            What all tasks read and none may change. It is sent once, not with every task.
         tasks
             Numbers of the replicates.
         """
-        if not tasks:
-            return
-        backend = BACKENDS["serial" if min(self.workers, len(tasks)) == 1 else self.backend]
-        yield from backend(function, shared, tasks, self)
+        if tasks:
+            yield from BACKENDS[self.backend](function, shared, tasks, self)

@@ -47,6 +47,13 @@ def run_stage(stage: str, arguments: Sequence[str], workspace: Workspace) -> Non
             entry(_Job(stage, workspace.root, failures))()
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(explain(error, arguments, workspace)) from error
+    except RuntimeError as error:
+        if "srun" not in str(error):
+            raise
+        raise ConfigError(
+            "there is no Slurm on this machine (no command srun): run this on one that submits "
+            "jobs, or choose compute=local"
+        ) from error
     if failures:
         raise failures[0]
 
@@ -147,6 +154,11 @@ def explain(error: Exception, arguments: Sequence[str], workspace: Workspace) ->
 def _unknown_option(first: str, workspace: Workspace) -> str:
     option = first.split("'")[-2]
     group, _, name = option.rpartition("/")
+    if name.startswith("submitit"):
+        return (
+            f"{group}={name} needs the package 'hydra-submitit-launcher', which is not installed: "
+            "pip install 'roshap[slurm]'"
+        )
     valid = group_options(workspace.conf, group)
     if not valid:
         return f"no configuration {option!r} in {workspace.conf}"

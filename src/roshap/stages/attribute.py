@@ -9,7 +9,7 @@ from typing import Any
 from roshap.attribution.attributions import Attributions
 from roshap.attribution.bootstrap import BootstrapSettings, bootstrap_attributions
 from roshap.attribution.stopping import StopRule
-from roshap.compute import Executor, Progress
+from roshap.compute import Progress
 from roshap.compute.files import write_json
 from roshap.datasets import Dataset, check_dataset
 from roshap.models import build, handles_categorical, handles_nan
@@ -96,12 +96,7 @@ def _bootstrap(
             explainer=config.explainer.method,
             chunk_mb=config.explainer.chunk_mb,
         ),
-        executor=Executor(
-            backend=config.compute.backend,
-            workers=config.compute.workers,
-            threads=config.compute.threads,
-            scratch=cache / "tmp",
-        ),
+        executor=context.executor(config),
         store=cache / "checkpoints" if config.compute.resume else None,
         label=context.experiment,
         progress=Progress(context.experiment, every=config.compute.log_every),

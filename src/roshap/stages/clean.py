@@ -12,6 +12,7 @@ REMOVABLE = {
     "checkpoints": "finished runs of the bootstrap (the next run starts afresh)",
     "downloads": "downloaded source files",
     "data": "tables of data sets with overridden options",
+    "slurm": "files of Slurm jobs",
     "tmp": "shared memory of stopped processes",
 }
 

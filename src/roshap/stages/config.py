@@ -61,6 +61,7 @@ class ComputeConfig(Strict):
     """``conf/compute``: where the runs execute. Never changes a result."""
 
     backend: str
+    address: str | None
     workers: int = Field(ge=0)
     threads: int = Field(ge=1)
     resume: bool

@@ -22,6 +22,7 @@ from roshap.tracking import (
 )
 
 if TYPE_CHECKING:
+    from roshap.compute import Executor
     from roshap.stages.config import RootConfig
 
 #: Parts of the configuration that say how something happens and never change a result.
@@ -72,6 +73,18 @@ class StageContext:
             out=Path(config.out).resolve(),
             command=shlex.join(["roshap", stage, *words]),
             workspace=workspace,
+        )
+
+    def executor(self, config: RootConfig) -> Executor:
+        """Return what ``conf/compute`` says of where replicates run."""
+        from roshap.compute import Executor
+
+        return Executor(
+            backend=config.compute.backend,
+            workers=config.compute.workers,
+            threads=config.compute.threads,
+            scratch=self.workspace.cache / "tmp",
+            address=config.compute.address,
         )
 
     @contextlib.contextmanager

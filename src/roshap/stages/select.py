@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from roshap.attribution.bootstrap import BootstrapSettings
-from roshap.compute import Executor, Progress
+from roshap.compute import Progress
 from roshap.compute.files import write_bytes, write_json
 from roshap.datasets import Dataset, check_dataset
 from roshap.models import build, handles_categorical, handles_nan
@@ -64,7 +64,7 @@ def select(config: RootConfig, context: StageContext) -> Path:
             settings=selection_settings(config),
             bootstrap=bootstrap_settings(config),
             seed=config.seed,
-            executor=executor(config, context),
+            executor=context.executor(config),
             store=context.workspace.cache / "checkpoints" if config.compute.resume else None,
             label=context.experiment,
             progress=lambda name: Progress(name, every=config.compute.log_every),
@@ -112,16 +112,6 @@ def bootstrap_settings(config: RootConfig) -> BootstrapSettings:
         row_values=chosen.row_values,
         explainer=config.explainer.method,
         chunk_mb=config.explainer.chunk_mb,
-    )
-
-
-def executor(config: RootConfig, context: StageContext) -> Executor:
-    """Return the executor of ``conf/compute``."""
-    return Executor(
-        backend=config.compute.backend,
-        workers=config.compute.workers,
-        threads=config.compute.threads,
-        scratch=context.workspace.cache / "tmp",
     )
 
 

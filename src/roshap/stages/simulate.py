@@ -29,7 +29,6 @@ from roshap.stages.context import StageContext, parameters
 from roshap.stages.data import data_input, load_data
 from roshap.stages.select import (
     bootstrap_settings,
-    executor,
     selection_settings,
     write_table,
 )
@@ -96,7 +95,7 @@ def _one(
         raise ConfigError("dataset.reader_options.signals=0: there is no signal to find")
     model = build(config.model, data.task)
     name = f"{context.experiment} data {seed}"
-    run_here = executor(config, context)
+    run_here = context.executor(config)
     runs = config.simulation.runs
     few = min(config.simulation.few, runs)
     watch.lap("data")

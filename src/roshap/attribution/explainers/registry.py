@@ -13,10 +13,10 @@ from roshap.attribution.explainers.lightgbm_native import lightgbm_explainer
 from roshap.attribution.explainers.linear import linear_explainer
 from roshap.attribution.explainers.permutation import permutation_explainer
 from roshap.attribution.explainers.shap_tree import shap_tree_explainer
-from roshap.attribution.explainers.tree_kernel import kernel_explainer
+from roshap.attribution.explainers.tree_kernel import compile_kernel, kernel_explainer
 from roshap.attribution.explainers.xgboost_native import xgboost_explainer
 from roshap.errors import ModelError
-from roshap.models import Task, columnwise_steps, final_step, is_pipeline
+from roshap.models import Task, columnwise_steps, family, final_step, is_pipeline
 
 if TYPE_CHECKING:
     from roshap.attribution.explainers.base import Table
@@ -109,6 +109,22 @@ def make_explainer(
         f"explainer method {method!r} cannot explain {type(final_step(fitted)).__name__} here; "
         f"it explains {_EXPLAINS[method]}; use method 'auto'"
     )
+
+
+def prepare(model: Any, method: Method, say: Callable[[str], None]) -> None:
+    """Compile what the explainer of a model needs, once, before many processes need it.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted or not.
+    method : {"auto", "native", "kernel", "shap", "permutation"}
+        As for :func:`make_explainer`.
+    say : callable
+        Told, in one line, what takes a while.
+    """
+    if _kernel in FACTORIES[method] and family(model) in ("tree", "xgboost", "lightgbm"):
+        compile_kernel(say)
 
 
 def _look_through(fitted: Any, X: Table) -> tuple[Any, Table, Any | None]:

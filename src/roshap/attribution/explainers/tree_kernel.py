@@ -29,7 +29,9 @@ Every row is a lane of its own: its result does not depend on the other rows of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -85,6 +87,35 @@ def kernel_explainer(
         return None
     return TreeKernelExplainer(
         table, n_outputs(fitted, task), space(fitted, task), chunk_mb=chunk_mb
+    )
+
+
+def compile_kernel(say: Callable[[str], None]) -> None:
+    """Compile the kernel into numba's cache on disk, unless it is there.
+
+    Worker processes that start together would each compile it. ``say`` is told of the wait.
+    """
+    if _is_compiled():
+        return
+    say("compiling the tree kernel, once on this machine (about 20 s)")
+    from sklearn.tree import DecisionTreeRegressor
+
+    X = np.arange(4.0)[:, None]
+    explainer = kernel_explainer(DecisionTreeRegressor().fit(X, X[:, 0]), "regression")
+    assert explainer is not None
+    explainer.values(X)
+    explainer.abs_sum(X)
+
+
+def _is_compiled() -> bool:
+    """Tell whether numba's cache holds the kernel of this source file."""
+    written = Path(__file__).stat().st_mtime
+    return all(
+        any(
+            path.stat().st_mtime >= written
+            for path in Path(entry.stats.cache_path).glob(f"*.{entry.__name__}-*.nbi")
+        )
+        for entry in (_values, _abs_sum)
     )
 
 
