@@ -252,6 +252,7 @@ def test_an_archive_of_unknown_checksum_is_judged_by_its_members(server, tmp_pat
         (b"no archive", "refused: not a readable zip"),
         (archive(data=b"good")[:-30], "refused: not a readable zip"),
     ],
+    ids=["wrong member", "missing member", "no zip", "cut zip"],
 )
 def test_an_archive_with_wrong_members(server, tmp_path: Path, body: bytes, message: str) -> None:
     other = {"url": server.add("/zip", body), "sha256": None}

@@ -316,7 +316,7 @@ def rank_groups(attributions: Attributions, *, k: int = 10) -> pd.DataFrame:
 
 def _describe_members(features: Sequence[str], members: Sequence[int], mean: np.ndarray) -> str:
     total = float(mean[list(members)].sum())
-    ordered = sorted(members, key=lambda j: (-nine_digits(mean[j]), features[j]))
+    ordered = sorted(members, key=lambda j: (-nine_digits(float(mean[j])), features[j]))
     shown = (mean[j] / total if total > 0 else 0.0 for j in ordered)
     return ", ".join(f"{features[j]} {share:.0%}" for j, share in zip(ordered, shown, strict=True))
 
