@@ -171,7 +171,12 @@ def test_a_changed_byte_is_named_and_nothing_else(here: Path, path: str) -> None
         ),
         ("conf/config.yaml", "top: 15", "top: 14", "conf/config.yaml: rank.top"),
         ("params.yaml", "runs: 4", "runs: 5", "params.yaml: experiments.wine-lr.runs"),
-        ("conf/dataset/wine.yaml", "name: wine", "name: wine\ndrop: [ash]", "wine.yaml: drop"),
+        (
+            "conf/dataset/wine.yaml",
+            "name: wine",
+            "name: wine\ndrop: [ash]",
+            "conf/dataset/wine.yaml: drop",
+        ),
     ],
 )  # fmt: skip
 def test_a_changed_value_is_named_and_nothing_else(
@@ -403,9 +408,13 @@ def test_compare_revisions(here: Path, trial: str) -> None:
     assert changes["data"] == {}
     assert changes["code"] == {}
     assert mismatches(folder / "slopes.png") == []
-    runs = logged(f"sqlite:///{here}/mlflow.db")
-    metrics = runs["compare", "wine-lr (HEAD) -> wine-lr (trial)"]["metrics"]
-    assert {"rank_correlation", "overlap_10", "features_moved"} <= set(metrics)
+    import mlflow
+
+    client = mlflow.MlflowClient(f"sqlite:///{here}/mlflow.db")
+    experiment = client.get_experiment_by_name("compare")
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert run.info.run_name == "wine-lr (HEAD) -> wine-lr (trial)"
+    assert {"rank_correlation", "overlap_10", "features_moved"} <= set(run.data.metrics)
 
 
 def test_compare_a_run_with_an_experiment(here: Path) -> None:

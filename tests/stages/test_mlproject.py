@@ -21,6 +21,11 @@ SMALL: dict[str, tuple[dict[str, str], set[tuple[str, str]]]] = {
         {"dataset": "diabetes", "model": "ridge", "runs": "2", "seed": "1"},
         {("attribute", "diabetes-ridge")},
     ),
+    "select": (
+        {"dataset": "diabetes", "model": "ridge", "runs": "3", "upto": "2", "folds": "2"},
+        {("select", "diabetes-ridge")},
+    ),
+    "regress": ({"regression": "spectral_shaw"}, {("regress", "spectral_shaw")}),
     "sweep": (
         {"datasets": "diabetes", "models": "ridge,lightgbm", "runs": "2"},
         {("rank", "diabetes-ridge"), ("rank", "diabetes-lightgbm")},
