@@ -241,7 +241,7 @@ def _is_whole(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.testzip() is None
-    except (OSError, EOFError, ValueError, NotImplementedError, struct.error, zipfile.BadZipFile):
+    except (OSError, EOFError, ValueError, RuntimeError, struct.error, zipfile.BadZipFile):
         return False
 
 
