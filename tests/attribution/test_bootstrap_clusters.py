@@ -84,7 +84,7 @@ def test_driver_killed_then_a_worker_killed_and_the_bytes_are_those_of_one_proce
     assert not list(tmp_path.glob("store/tmp/*/"))
 
 
-def wait_until_gone(word, patience=20.0):
+def wait_until_gone(word, patience=120.0):
     """Wait for the end of every process with a variable or an argument that holds the word."""
     deadline = time.monotonic() + patience
     while left := processes_with(word):
