@@ -104,7 +104,11 @@ def test_make_regression_names_its_informative_features() -> None:
         ("simulation", {"zero_probability": 1.0}, "zero_probability: .*less than 1"),
         ("simulation", {"n": "many"}, "dataset.reader_options.n: .*'many'"),
         ("make_regression", {"informative": 20, "p": 10}, "informative=20 exceeds p=10"),
-        ("bundled", {"dataset": "boston"}, "'breast_cancer', 'diabetes', 'digits', 'iris' or 'wine'"),
+        (
+            "bundled",
+            {"dataset": "boston"},
+            "'breast_cancer', 'diabetes', 'digits', 'iris' or 'wine'",
+        ),
         ("bundled", {}, "dataset"),
         ("musk", {"x": 1}, "unknown option 'x' of reader 'musk'; valid: none"),
     ],

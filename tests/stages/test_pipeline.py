@@ -77,7 +77,7 @@ def test_an_edit_of_a_model_touches_its_experiments_only(pipeline: Path) -> None
         }  # fmt: skip
     finally:
         path.write_text(before)
-    assert changed == {"attribute@diabetes-lightgbm"}
+    assert changed == {"attribute@diabetes-lightgbm", "select@diabetes-lightgbm"}
 
 
 @pytest.mark.pipeline
