@@ -15,6 +15,7 @@ import pytest
 from tests.conftest import REPOSITORY, copy_checkout
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+SMALL_STUDY = "roshap study quick runs=3 'only=[wine-xgboost]'"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 #: Commands that a test of their own, or CI itself, runs; and those that need the network or hours.
@@ -58,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(80, 5)), columns=[f"x{i}" for i in range(5)])
     table.assign(y=(table["x0"] > 0).astype(int)).to_csv(root / "my.csv", index=False)
-    for command in ("git init -q", "dvc init -q", "roshap study quick runs=3 only=[wine-xgboost]"):
+    for command in ("git init -q", "dvc init -q", SMALL_STUDY):
         run(command, root)
     return root
 
@@ -81,6 +82,8 @@ def of_page(language: str) -> list[str]:
 @pytest.mark.pipeline
 @pytest.mark.parametrize("page", of_page("bash"))
 def test_commands(page: str, folder: Path) -> None:
+    # another page may have chosen a study that takes minutes
+    run(SMALL_STUDY, folder)
     for where, text in blocks("bash"):
         if where == page:
             for command in commands(text):
@@ -90,7 +93,7 @@ def test_commands(page: str, folder: Path) -> None:
 @pytest.mark.pipeline
 @pytest.mark.parametrize("page", of_page("python"))
 def test_python(page: str, folder: Path) -> None:
-    run("roshap study quick runs=3 'only=[wine-xgboost]' && dvc repro", folder)
+    run(f"{SMALL_STUDY} && dvc repro", folder)
     for where, text in blocks("python"):
         if where == page:
             (folder / "block.py").write_text(text)
